@@ -1,0 +1,105 @@
+"""How every benchmark reports: a row a measurement, as a table for people or as JSON.
+
+The JSON is `{"machine": …, "rows": [{"name", "unit", "target", "figure", "ratio", "met", …}]}`.
+A `ratio` of 1 or more means that the target is met, whichever direction is better.
+"""
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+_NOTHING: Mapping[str, float | str] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measurement beside what it must reach.
+
+    Attributes:
+        name: What was measured.
+        unit: Unit of `target` and `figure`.
+        target: What must be reached.
+        figure: What was measured.
+        less_is_better: Whether `figure` must stay below `target` instead of reaching it.
+        beside: Further figures that help to read this one.
+    """
+
+    name: str
+    unit: str
+    target: float
+    figure: float
+    less_is_better: bool = False
+    beside: Mapping[str, float | str] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def ratio(self) -> float:
+        """How well the target is met; 1 is just met."""
+        return self.target / self.figure if self.less_is_better else self.figure / self.target
+
+    def as_json(self) -> dict[str, object]:
+        """Return the row as plain values."""
+        own: dict[str, object] = {
+            "name": self.name,
+            "unit": self.unit,
+            "target": self.target,
+            "figure": self.figure,
+            "ratio": self.ratio,
+            "met": self.ratio >= 1,
+        }
+        return own | dict(self.beside)
+
+    def as_text(self) -> str:
+        """Return the row as a line of a table."""
+        sign = "<=" if self.less_is_better else ">="
+        beside = "".join(f"  {name} {_short(value)}" for name, value in self.beside.items())
+        verdict = "met" if self.ratio >= 1 else "MISSED"
+        return (
+            f"{self.name:<28} {self.figure:>10.3g} {self.unit:<7} {sign} {self.target:<6g} "
+            f"ratio {self.ratio:<6.3g} {verdict}{beside}"
+        )
+
+
+def machine() -> str:
+    """Return the host's processor, cores and the versions that a figure hangs on."""
+    parts = [
+        _processor(),
+        f"{os.cpu_count()} cores",
+        f"Python {platform.python_version()}",
+        *(f"{name} {version(name)}" for name in ("numpy", "numba")),
+    ]
+    return ", ".join(parts)
+
+
+def wants_json(description: str) -> bool:
+    """Read the command line that every benchmark has; return whether `--json` was given."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser.parse_args().json
+
+
+def report(rows: Sequence[Row], *, as_json: bool) -> None:
+    """Print `rows` with the machine that they were measured on."""
+    if as_json:
+        print(json.dumps({"machine": machine(), "rows": [row.as_json() for row in rows]}, indent=2))
+        return
+    print(machine())
+    for row in rows:
+        print(row.as_text())
+
+
+def _short(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}"
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

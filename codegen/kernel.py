@@ -1,0 +1,371 @@
+"""One compiled kernel: its parameters, the windows it sees of them, and its instructions.
+
+Everything here is frozen and checks itself when it is made, so that a kernel that exists can be
+run: its branches land on instructions, its views lie inside their tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, NoReturn
+
+from ..ir.errors import IRValueError, Span
+from .isa.encoding import encode_program
+from .isa.vocabulary import FieldKind, Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from .isa.program import Instruction
+
+MAX_RANK = 5
+MAX_ELEMENTS = 1 << 44
+"""Elements of the largest tensor; keeps every address computation within 64 bits."""
+MAX_BITS = 64
+NO_SPAN = -1
+
+
+class ParamKind(Enum):
+    """What a parameter is bound to."""
+
+    TENSOR = "tensor"
+    SCALAR = "scalar"
+
+
+class Direction(Enum):
+    """Whether a tensor parameter is read, written or both."""
+
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+
+    @property
+    def reads(self) -> bool:
+        """Whether the kernel may read what was there before it."""
+        return self is not Direction.OUT
+
+    @property
+    def writes(self) -> bool:
+        """Whether the kernel may write."""
+        return self is not Direction.IN
+
+
+class Layout(Enum):
+    """The order in which a tensor's elements stand in memory."""
+
+    ND = "nd"
+    DN = "dn"
+    NZ = "nz"
+    MX_A_ZZ = "mx_a_zz"
+    MX_B_NN = "mx_b_nn"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a kernel or of an entry.
+
+    Args:
+        name: As in the source.
+        kind: Tensor or scalar.
+        dtype: Name of the element type.
+        bits: Width of an element; scalars travel as 64-bit integers whatever their width.
+        direction: Meaningful for tensors; scalars are `IN`.
+        shape: Logical extents, without blocking; empty for scalars.
+        layout: Order of the elements; `ND` for scalars.
+
+    Raises:
+        IRValueError: If these do not fit each other.
+    """
+
+    name: str
+    kind: ParamKind
+    dtype: str
+    bits: int
+    direction: Direction = Direction.IN
+    shape: tuple[int, ...] = ()
+    layout: Layout = Layout.ND
+
+    def __post_init__(self) -> None:
+        where = f"Parameter {self.name!r}"
+        if not self.name or "#" in self.name:
+            _refuse(f"A parameter's name must be non-empty and without '#', not {self.name!r}.")
+        check_bits(self.bits, where)
+        if self.kind is ParamKind.TENSOR:
+            check_shape(self.shape, where)
+        elif self.shape or self.direction is not Direction.IN or self.layout is not Layout.ND:
+            _refuse(f"{where} must have no shape, direction or layout, since it is a scalar.")
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is bound to a buffer."""
+        return self.kind is ParamKind.TENSOR
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of the tensor; 1 for a scalar."""
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor, sub-byte elements packed."""
+        return packed_bytes(self.elements, self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A kernel's way of addressing a tensor parameter: element = offset + Σ index · stride.
+
+    Args:
+        param: Index among the kernel's parameters; must be a tensor.
+        layout: The layout of the parameter that the dimensions reflect.
+        bits: Width of an element.
+        dims: Extents, 1 to 5 of them.
+        strides: Distance between neighbours per dimension, in elements.
+        offset: Of the element at index zero, in elements from the tensor's start.
+
+    Raises:
+        IRValueError: If an extent, stride or offset is impossible.
+    """
+
+    param: int
+    layout: Layout
+    bits: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        check_shape(self.dims, "A view")
+        if len(self.strides) != len(self.dims):
+            _refuse(
+                f"A view must have as many strides as extents ({len(self.dims)}), "
+                f"not {len(self.strides)}."
+            )
+        if any(not 0 <= stride <= MAX_ELEMENTS for stride in self.strides):
+            _refuse(f"A view's strides must be 0 to {MAX_ELEMENTS}, not {list(self.strides)}.")
+        if not 0 <= self.offset <= MAX_ELEMENTS:
+            _refuse(f"A view's offset must be 0 to {MAX_ELEMENTS}, not {self.offset}.")
+        check_bits(self.bits, "A view")
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def last(self) -> int:
+        """The highest element it reaches, counted from the tensor's start."""
+        steps = zip(self.dims, self.strides, strict=True)
+        return self.offset + sum((extent - 1) * stride for extent, stride in steps)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel ready to be run.
+
+    Args:
+        name: Name of the function it came from.
+        params: In the order of the launch's arguments.
+        views: What the instructions' view fields index.
+        program: The instructions.
+        span_table: Places in source text.
+        span_indices: Per instruction an index into `span_table`, or -1 where it has no source.
+        notes: Remarks on instructions, as (instruction index, text), by ascending index.
+
+    Raises:
+        IRValueError: If a field points at something that is not there.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    views: tuple[View, ...]
+    program: tuple[Instruction, ...]
+    span_table: tuple[Span, ...] = ()
+    span_indices: tuple[int, ...] = ()
+    notes: tuple[tuple[int, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            _refuse("A kernel's name must be at least one character, not empty.")
+        names = [param.name for param in self.params]
+        if len(set(names)) != len(names):
+            _refuse(f"Kernel {self.name!r} must have parameters of different names, not {names}.")
+        for index, view in enumerate(self.views):
+            self._check_view(index, view)
+        for index, instruction in enumerate(self.program):
+            self._check_instruction(index, instruction)
+        if not self.program or self.program[-1].row.flow not in (Flow.HALT, Flow.JUMP):
+            _refuse(f"Kernel {self.name!r} must end with a halt or a jump, not run past its end.")
+        self._check_debug()
+
+    @classmethod
+    def assemble(
+        cls,
+        name: str,
+        *,
+        params: Sequence[Param],
+        views: Sequence[View],
+        program: Sequence[Instruction],
+        spans: Sequence[Span] = (),
+        notes: Mapping[int, str] | None = None,
+    ) -> Kernel:
+        """Return a kernel from one span per instruction, or none at all.
+
+        Args:
+            name: Name of the function.
+            params: In the order of the launch's arguments.
+            views: What view fields index.
+            program: The instructions.
+            spans: One per instruction; unknown spans are allowed.
+            notes: Instruction index to remark.
+
+        Raises:
+            IRValueError: As the class.
+        """
+        table: dict[Span, int] = {}
+        indices = tuple(
+            table.setdefault(span, len(table)) if span.is_known else NO_SPAN for span in spans
+        )
+        return cls(
+            name,
+            tuple(params),
+            tuple(views),
+            tuple(program),
+            tuple(table),
+            indices or (NO_SPAN,) * len(program),
+            tuple(sorted((notes or {}).items())),
+        )
+
+    @cached_property
+    def words(self) -> npt.NDArray[np.uint64]:
+        """The encoded program, uint64 [n, 2], read-only."""
+        words = encode_program(self.program)
+        words.flags.writeable = False
+        return words
+
+    @property
+    def tensors(self) -> tuple[Param, ...]:
+        """The tensor parameters, in order; a task binds a buffer to each."""
+        return tuple(param for param in self.params if param.is_tensor)
+
+    @property
+    def scalars(self) -> tuple[Param, ...]:
+        """The scalar parameters, in order; a task gives an integer for each."""
+        return tuple(param for param in self.params if not param.is_tensor)
+
+    def span(self, index: int) -> Span:
+        """Return the source of instruction `index`; the unknown span where it has none."""
+        place = self.span_indices[index]
+        return Span.unknown() if place == NO_SPAN else self.span_table[place]
+
+    def note(self, index: int) -> str | None:
+        """Return the remark on instruction `index`, if there is one."""
+        return self._note_of.get(index)
+
+    @cached_property
+    def _note_of(self) -> dict[int, str]:
+        return dict(self.notes)
+
+    def _check_view(self, index: int, view: View) -> None:
+        where = f"View {index} of kernel {self.name!r}"
+        if not 0 <= view.param < len(self.params):
+            _refuse(
+                f"{where} must name one of the {len(self.params)} parameters, not {view.param}."
+            )
+        param = self.params[view.param]
+        if not param.is_tensor:
+            _refuse(f"{where} must be of a tensor, not of the scalar {param.name!r}.")
+        if packed_bytes(view.last + 1, view.bits) > param.size_bytes:
+            _refuse(
+                f"{where} must stay inside the {param.size_bytes} bytes of {param.name!r}, not "
+                f"reach element {view.last} of {view.bits} bits."
+            )
+
+    def _check_instruction(self, index: int, instruction: Instruction) -> None:
+        where = f"Instruction {index} ({instruction.mnemonic}) of kernel {self.name!r}"
+        for field, value in zip(instruction.row.fields, instruction.values, strict=True):
+            match field.kind:
+                case FieldKind.VIEW:
+                    if value >= len(self.views):
+                        _refuse(
+                            f"{where} must use one of the {len(self.views)} views, not {value}."
+                        )
+                    rank = self.views[value].rank
+                    if rank != field.rank:
+                        _refuse(f"{where} must use a view of rank {field.rank}, not {rank}.")
+                case FieldKind.PARAM:
+                    count = len(self.scalars)
+                    if value >= count:
+                        _refuse(
+                            f"{where} must use one of the {count} scalar parameters, not {value}."
+                        )
+                case FieldKind.TARGET:
+                    if not 0 <= index + value < len(self.program):
+                        _refuse(
+                            f"{where} must branch to an instruction, 0 to "
+                            f"{len(self.program) - 1}, not to {index + value}."
+                        )
+                case _:
+                    pass
+
+    def _check_debug(self) -> None:
+        where = f"Kernel {self.name!r}"
+        count, places = len(self.program), len(self.span_table)
+        if len(self.span_indices) != count:
+            _refuse(
+                f"{where} must have a span index per instruction ({count}), "
+                f"not {len(self.span_indices)}."
+            )
+        for place in self.span_indices:
+            if not NO_SPAN <= place < places:
+                _refuse(f"{where} must have span indices of -1 to {places - 1}, not {place}.")
+        noted = [index for index, _ in self.notes]
+        if noted != sorted(set(noted)) or any(not 0 <= index < count for index in noted):
+            _refuse(f"{where} must have at most one note per instruction, in order, not {noted}.")
+
+
+def packed_bytes(elements: int, bits: int) -> int:
+    """Return the bytes that `elements` elements of `bits` bits take, the last byte padded."""
+    return -(-elements * bits // 8)
+
+
+def check_shape(shape: tuple[int, ...], where: str) -> None:
+    """Check the extents of a tensor or view.
+
+    Args:
+        shape: The extents.
+        where: Beginning of the message.
+
+    Raises:
+        IRValueError: If there are none or too many, one is not positive, or they are too large.
+    """
+    if not 1 <= len(shape) <= MAX_RANK:
+        _refuse(f"{where} must have 1 to {MAX_RANK} dimensions, not {len(shape)}.")
+    if any(extent < 1 for extent in shape):
+        _refuse(f"{where} must have positive extents, not {list(shape)}.")
+    if prod(shape) > MAX_ELEMENTS:
+        _refuse(f"{where} must have at most {MAX_ELEMENTS} elements, not {list(shape)}.")
+
+
+def check_bits(bits: int, where: str) -> None:
+    """Check the width of an element.
+
+    Args:
+        bits: The width.
+        where: Beginning of the message.
+
+    Raises:
+        IRValueError: If it is not 1 to `MAX_BITS`.
+    """
+    if not 1 <= bits <= MAX_BITS:
+        _refuse(f"{where} must have elements of 1 to {MAX_BITS} bits, not {bits}.")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise IRValueError(message)

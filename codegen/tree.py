@@ -1,0 +1,137 @@
+"""Machine code before it is a list: instructions in a tree of loops and branches.
+
+Selection makes the tree, synchronisation puts flags into it, emission turns it into a program with
+registers and labels. An instruction here is a :class:`Step`; it says which bytes it reads and writes,
+which is all that synchronisation looks at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..ir.expr import ConstInt
+from .isa.program import row_of
+from .isa.vocabulary import Pipe, Space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..ir.errors import Span
+    from ..ir.expr import Expr, Var
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bytes `begin` to `end` (exclusive) of a memory; in GM, all of the tensor parameter `owner`."""
+
+    space: Space
+    begin: int
+    end: int
+    owner: int = 0
+
+    def overlaps(self, other: Region) -> bool:
+        """Whether the two share a byte."""
+        return (
+            self.space is other.space
+            and self.owner == other.owner
+            and self.begin < other.end
+            and other.begin < self.end
+        )
+
+
+def whole_tensor(owner: int) -> Region:
+    """Return the region of the tensor parameter number `owner`."""
+    return Region(Space.GM, 0, 1, owner)
+
+
+@dataclass(eq=False)
+class Step:
+    """One instruction; a register field holds the scalar expression whose value it must carry.
+
+    `note` is a remark for the disassembly, such as the tile that the instruction makes.
+    """
+
+    mnemonic: str
+    fields: dict[str, int | Expr]
+    span: Span
+    reads: tuple[Region, ...] = ()
+    writes: tuple[Region, ...] = ()
+    note: str = ""
+
+    @property
+    def pipe(self) -> Pipe:
+        """The pipe whose queue takes the instruction."""
+        row = row_of(self.mnemonic)
+        if row.pipe_field is None:
+            return row.pipe
+        return Pipe(int(self.fields[row.pipe_field]))  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(eq=False)
+class Let:
+    """A scalar variable gets the value of an expression."""
+
+    var: Var
+    value: Expr
+    span: Span
+
+
+@dataclass(eq=False)
+class Loop:
+    """A counted loop with a constant step.
+
+    `carried` are the scalars that a trip hands to the next: (argument, first value, what a trip
+    yields, name after the loop).
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    step: int
+    body: Block
+    span: Span
+    carried: tuple[tuple[Var, Expr, Expr, Var], ...] = ()
+
+    @property
+    def surely_runs(self) -> bool:
+        """Whether constants prove at least one trip."""
+        if not isinstance(self.start, ConstInt) or not isinstance(self.stop, ConstInt):
+            return False
+        ahead = self.stop.value - self.start.value
+        return ahead > 0 if self.step > 0 else ahead < 0
+
+
+@dataclass(eq=False)
+class Branch:
+    """Two bodies of which one runs; `results` are scalars as (variable, then value, else value)."""
+
+    condition: Expr
+    then_body: Block
+    else_body: Block
+    span: Span
+    results: tuple[tuple[Var, Expr, Expr], ...] = ()
+
+
+Item: TypeAlias = "Step | Let | Loop | Branch"
+
+
+@dataclass(eq=False)
+class Block:
+    """Items that run one after another."""
+
+    items: list[Item] = field(default_factory=list["Item"])
+
+    def steps(self) -> Iterator[Step]:
+        """Yield every instruction of the tree, in program order."""
+        for item in self.items:
+            match item:
+                case Step():
+                    yield item
+                case Loop():
+                    yield from item.body.steps()
+                case Branch():
+                    yield from item.then_body.steps()
+                    yield from item.else_body.steps()
+                case _:
+                    continue

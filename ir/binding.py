@@ -1,0 +1,384 @@
+"""Launch inputs: what a caller hands in for the parameters of a function, and what comes back.
+
+The interpreter and the launcher of the machine share this file, so both accept the same arrays and
+refuse the same mistakes.
+
+* A tensor is given as a numpy array of its dtype (`ml_dtypes` has the narrow ones) or as raw codes in
+  the unsigned type that holds one; elements of 4 bits stand one in a byte. The shape is the logical
+  one, in logical order.
+* Scale tensors in an MX layout are given as bytes in box order, under the logical, the blocked or a
+  flat shape; never in logical order. They come back the same way, under the logical shape.
+* A scalar is a Python int, float or bool.
+* Outputs may be omitted; they then start as zero bytes.
+
+Outputs are numpy arrays in the logical shape. Their type is the natural one of the dtype where numpy
+or ml_dtypes has it, else uint8 codes (:func:`natural_type`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from .boxes import BOX_GROUPS, BOX_ROWS
+from .core import ParamDirection
+from .dtypes import (
+    BFloat16,
+    DType,
+    Float16,
+    Index,
+    Int16,
+    Int64,
+    SimpleDType,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+)
+from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
+from .errors import InputError
+from .expr import Expr, ScalarType, Var
+from .placement import axis_positions, code_type, window_positions
+from .suggest import near
+from .types import TensorLayout, TensorType, constant_dims
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from .core import Function
+
+Scalar = int | float | bool
+
+#: The array type of each dtype's values; a dtype that is missing here is given and comes as codes.
+NATURAL: Mapping[SimpleDType, np.dtype[Any]] = {
+    DType.E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
+    DType.E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    DType.E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
+    DType.E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
+    DType.E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
+    DType.E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
+    Float16: np.dtype(np.float16),
+    BFloat16: np.dtype(ml_dtypes.bfloat16),
+    DType.Float32: np.dtype(np.float32),
+    DType.Float64: np.dtype(np.float64),
+    DType.Int8: np.dtype(np.int8),
+    UInt8: np.dtype(np.uint8),
+    Int16: np.dtype(np.int16),
+    UInt16: np.dtype(np.uint16),
+    DType.Int32: np.dtype(np.int32),
+    UInt32: np.dtype(np.uint32),
+    Int64: np.dtype(np.int64),
+    Index: np.dtype(np.int64),
+    UInt64: np.dtype(np.uint64),
+    DType.Bool: np.dtype(np.bool_),
+}
+
+_TEMPORARY = re.compile(r"_t\d+")
+_SSA_SUFFIX = re.compile(r"__(ssa|iter|rv|phi|idx)_v\d+$")
+_BYTE = 8
+
+
+def source_name(var: Var) -> str:
+    """Return the name that a variable had in the kernel's text, before SSA conversion."""
+    return _SSA_SUFFIX.sub("", var.name_hint)
+
+
+def result_name(value: Expr) -> str | None:
+    """Return the name under which a function returns a value; None for one without a name.
+
+    Variables that the compiler made for nested calls have none.
+    """
+    if not isinstance(value, Var) or _TEMPORARY.fullmatch(value.name_hint):
+        return None
+    return source_name(value)
+
+
+def natural_type(dtype: DType) -> np.dtype[Any]:
+    """Return the array type in which values of `dtype` come back; uint8 codes for E1M2."""
+    found = NATURAL.get(dtype) if isinstance(dtype, SimpleDType) else None
+    return found if found is not None else np.dtype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundTensor:
+    """A tensor argument: its codes in memory order, one item an element, and its type."""
+
+    codes: npt.NDArray[Any]
+    type: TensorType
+
+
+def tensor_shape(type_: TensorType, what: str) -> tuple[int, ...]:
+    """Return a tensor's extents; `what` names the tensor in the error.
+
+    Raises:
+        InputError: When an extent is not a constant.
+    """
+    shape = constant_dims(type_.shape)
+    if shape is None:
+        message = f"{what} must have constant dimensions to be run, not symbolic ones"
+        raise InputError(message)
+    return shape
+
+
+def logical_shape(type_: TensorType, what: str = "The tensor") -> tuple[int, ...]:
+    """Return the shape in which callers see a tensor: that before MX scales were cut into boxes."""
+    shape = tensor_shape(type_, what)
+    if type_.layout.is_mx and len(shape) > 2:
+        rows, groups = shape[1] * BOX_ROWS, shape[2] * BOX_GROUPS
+        return (rows, groups) if type_.layout is TensorLayout.MX_A_ZZ else (groups, rows)
+    return shape
+
+
+def _memory_positions(type_: TensorType) -> npt.NDArray[np.int64] | None:
+    """Return each element's place in memory, or None where memory order is the given order."""
+    shape = tensor_shape(type_, "The tensor")
+    stride = constant_dims(type_.stride) or ()
+    if type_.layout.is_mx or (type_.layout is TensorLayout.ND and not stride):
+        return None
+    positions = axis_positions(type_.layout, shape, stride)
+    return window_positions(positions, [slice(None)] * len(shape))
+
+
+def buffer_items(type_: TensorType) -> int:
+    """Return how many elements of memory a tensor spans, gaps of its strides included."""
+    places = _memory_positions(type_)
+    if places is not None:
+        return int(places.max(initial=-1)) + 1
+    count = 1
+    for dim in tensor_shape(type_, "The tensor"):
+        count *= dim
+    return count
+
+
+def empty_tensor(type_: TensorType) -> BoundTensor:
+    """Return a tensor of zero bytes."""
+    return BoundTensor(np.zeros(buffer_items(type_), code_type(type_.dtype)), type_)
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def bind_inputs(
+    function: Function, inputs: Mapping[str, Any]
+) -> dict[str, BoundTensor | int | float | bool]:
+    """Return the value of every parameter of `function`, by the parameter's name.
+
+    Args:
+        function: The function that is launched.
+        inputs: Parameter name to array or number. The arrays are copied.
+
+    Raises:
+        InputError: For an unknown or missing name, or a value of the wrong shape, dtype or range;
+            the sentence names the parameter, what it must be, and what was found.
+    """
+    if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"inputs must map parameter names to arrays, not be {_describe(inputs)}"
+        raise InputError(message)
+    names = [source_name(param) for param in function.params]
+    for name in inputs:
+        if name not in names:
+            message = f"{function.name} has no parameter {name!r}"
+            raise InputError(message, function.span, hint=near(name, names))
+    bound: dict[str, BoundTensor | int | float | bool] = {}
+    for name, param, direction in zip(
+        names, function.params, function.param_directions, strict=True
+    ):
+        given = inputs.get(name)
+        match param.type:
+            case TensorType() as type_ if given is None and direction is ParamDirection.Out:
+                bound[name] = empty_tensor(type_)
+            case TensorType() as type_:
+                bound[name] = bind_tensor(name, type_, given)
+            case ScalarType(dtype):
+                bound[name] = bind_scalar(name, dtype, given)
+            case other:
+                message = f"{name} cannot be given from outside: it is a {type(other).__name__}"
+                raise InputError(message, param.span)
+    return bound
+
+
+def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
+    """Return an array as a tensor argument.
+
+    Raises:
+        InputError: When it is missing, or of the wrong shape or dtype.
+    """
+    shape = logical_shape(type_, name)
+    dtype = type_.dtype
+    wanted = f"{name} must be {_article(dtype)} {dtype.name} array of shape {_show(shape)}"
+    if given is None:
+        message = f"{wanted}, but it was not given"
+        raise InputError(message)
+    if not isinstance(dtype, SimpleDType):
+        message = f"{name} is of the compound dtype {dtype.name}, which cannot be launched"
+        raise InputError(message)
+    if not isinstance(given, np.ndarray):
+        message = f"{wanted}, not {_describe(given)}"
+        raise InputError(message, hint=_hint(type_, shape))
+    array = cast("npt.NDArray[Any]", given)
+    codes = _codes(array, dtype)
+    if codes is None:
+        message = f"{wanted}, not an array of {array.dtype}"
+        raise InputError(message, hint=_hint(type_, shape))
+    if dtype.bits < _BYTE * codes.itemsize and codes.size and int(codes.max()) >> dtype.bits:
+        message = (
+            f"{name} must hold {dtype.name} codes 0..{(1 << dtype.bits) - 1}, one a byte, "
+            f"not {int(codes.max())}"
+        )
+        raise InputError(message)
+    if array.shape not in _accepted_shapes(type_, shape):
+        message = f"{wanted}, not of shape {_show(array.shape)}"
+        raise InputError(message, hint=_hint(type_, shape))
+    places = _memory_positions(type_)
+    if places is None:
+        return BoundTensor(np.array(codes).reshape(-1), type_)
+    buffer = np.zeros(buffer_items(type_), codes.dtype)
+    buffer[places] = codes
+    return BoundTensor(buffer, type_)
+
+
+def _codes(array: npt.NDArray[Any], dtype: SimpleDType) -> npt.NDArray[Any] | None:
+    """Return an array's items as codes, or None when they are not of `dtype`."""
+    holder = code_type(dtype)
+    is_void = array.dtype.kind == "V" and array.dtype.names is None
+    if array.dtype == NATURAL.get(dtype) or array.dtype == holder or is_void:
+        if array.dtype.itemsize != holder.itemsize:
+            return None
+        return np.ascontiguousarray(array).view(holder).reshape(array.shape)
+    return None
+
+
+def _accepted_shapes(type_: TensorType, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if not type_.layout.is_mx:
+        return [shape]
+    boxed = shape if type_.layout is TensorLayout.MX_A_ZZ else shape[::-1]
+    rows, groups = boxed
+    blocked = (1, rows // BOX_ROWS, groups // BOX_GROUPS, BOX_ROWS, BOX_GROUPS)
+    return [shape, blocked, blocked[1:], (rows * groups,)]
+
+
+def _hint(type_: TensorType, shape: tuple[int, ...]) -> str:
+    assert isinstance(type_.dtype, SimpleDType), type_
+    natural = NATURAL.get(type_.dtype)
+    kinds = [str(code_type(type_.dtype))] if natural is None else [natural.name]
+    if natural is not None and natural != code_type(type_.dtype):
+        kinds.append(f"{code_type(type_.dtype)} codes")
+    text = f"valid are arrays of {' or '.join(kinds)}"
+    if type_.layout.is_mx:
+        shapes = ", ".join(_show(s) for s in _accepted_shapes(type_, shape))
+        side = "a" if type_.layout is TensorLayout.MX_A_ZZ else "b"
+        text += f", of shape {shapes}, in box order (numerics.pack_scales_{side} makes it)"
+    return text
+
+
+def bind_scalar(name: str, dtype: SimpleDType, given: Any) -> Scalar:
+    """Return a number as a scalar argument.
+
+    Raises:
+        InputError: When it is missing, of another kind, or beyond the range of `dtype`.
+    """
+    wanted = f"{name} must be a scalar of {dtype.name}"
+    if given is None:
+        message = f"{wanted}, but it was not given"
+        raise InputError(message)
+    value = cast("np.generic[Any]", given).item() if isinstance(given, np.generic) else given
+    match value:
+        case bool() if dtype is DType.Bool:
+            return value
+        case int() if dtype in INTEGER_FORMATS and not isinstance(value, bool):
+            row = INTEGER_FORMATS[dtype]
+            if row.min <= value <= row.max:
+                return value
+            message = f"{wanted}, within {row.min}..{row.max}, not {value}"
+            raise InputError(message)
+        case int() | float() if dtype in FLOAT_FORMATS and not isinstance(value, bool):
+            return rounded(float(value), dtype)
+        case _:
+            message = f"{wanted}, not {_describe(value)}"
+            raise InputError(message)
+
+
+def rounded(value: float, dtype: SimpleDType) -> float:
+    """Return a float rounded once to a scalar dtype, nearest even; beyond its range is infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.float64(value).astype(natural_type(dtype)))
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        array = cast("npt.NDArray[Any]", value)
+        return f"an array of {array.dtype} of shape {_show(array.shape)}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    return f"a {type(value).__name__}"
+
+
+def _article(dtype: DType) -> str:
+    return "an" if dtype.name[0] in "AEIOU" else "a"
+
+
+def _show(shape: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+# --------------------------------------------------------------------------- images and outputs
+
+
+def pack_image(bound: BoundTensor) -> npt.NDArray[np.uint8]:
+    """Return a tensor's bytes as they stand in global memory.
+
+    Elements narrower than a byte are packed without gaps, element 0 in the low bits; wider ones are
+    little-endian.
+
+    Returns:
+        uint8, flat.
+    """
+    dtype = bound.type.dtype
+    assert isinstance(dtype, SimpleDType), dtype
+    if dtype.bits % _BYTE == 0:
+        little = bound.codes.astype(bound.codes.dtype.newbyteorder("<"), copy=False)
+        return np.frombuffer(little.tobytes(), np.uint8)
+    codes = bound.codes.astype(np.uint8)[:, None]
+    bits = np.unpackbits(codes, axis=1, count=dtype.bits, bitorder="little")
+    return np.packbits(bits.reshape(-1), bitorder="little")
+
+
+def image_bytes(type_: TensorType) -> int:
+    """Return how many bytes of global memory a tensor takes."""
+    assert isinstance(type_.dtype, SimpleDType), type_
+    return -(-buffer_items(type_) * type_.dtype.bits // _BYTE)
+
+
+def unpack_image(image: npt.NDArray[np.uint8] | bytes, type_: TensorType) -> npt.NDArray[Any]:
+    """Return a tensor from its bytes in global memory, as :func:`pack_image` made them.
+
+    Returns:
+        An array in the logical shape, of :func:`natural_type`; an MX layout keeps box order.
+    """
+    dtype = type_.dtype
+    assert isinstance(dtype, SimpleDType), dtype
+    raw = np.frombuffer(image, np.uint8)
+    count = buffer_items(type_)
+    if dtype.bits % _BYTE == 0:
+        kind = code_type(dtype)
+        codes = raw[: count * kind.itemsize].view(kind.newbyteorder("<")).astype(kind)
+    else:
+        bits = np.unpackbits(raw, count=count * dtype.bits, bitorder="little")
+        parts = bits.reshape(count, dtype.bits)
+        codes = np.packbits(parts, axis=1, bitorder="little").reshape(count)
+    return to_array(BoundTensor(codes, type_))
+
+
+def to_array(bound: BoundTensor) -> npt.NDArray[Any]:
+    """Return a tensor as callers see it: logical shape, natural type; a fresh array."""
+    shape = logical_shape(bound.type)
+    places = _memory_positions(bound.type)
+    codes = bound.codes if places is None else bound.codes[places]
+    return np.array(codes).reshape(shape).view(natural_type(bound.type.dtype))

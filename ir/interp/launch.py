@@ -1,0 +1,183 @@
+"""Starting a program: choosing the entry, binding inputs, calling functions, naming outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..binding import (
+    BoundTensor,
+    bind_inputs,
+    natural_type,
+    result_name,
+    source_name,
+    tensor_shape,
+    to_array,
+)
+from ..core import FunctionType, ParamDirection, Program
+from ..errors import InputError, IRTypeError, IRValueError
+from ..expr import Call, Expr, ScalarType
+from ..numerics.elements import Summation
+from ..ops.values import TensorValue
+from ..suggest import near
+from ..types import TensorType, constant_dims
+from .frame import Frame, Returned, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from ..core import Function
+
+_DEEPEST_CALL = 64
+
+
+def interpret_program(
+    program: Program,
+    inputs: Mapping[str, Any],
+    *,
+    entry: str | None = None,
+    sum: str = "group",  # noqa: A002 - the public name of the choice
+) -> dict[str, npt.NDArray[Any]]:
+    """Run a program on numpy and return its outputs.
+
+    The program may be as it was written or as it stands after any pass.
+
+    Args:
+        program: What is run.
+        inputs: Parameter name to array or number; see :mod:`scalebox.ir.binding`.
+        entry: The function that is launched; by default the only Orchestration function, else the
+            only function.
+        sum: `"group"` or `"sequential"`, the order in which matmuls add up.
+
+    Returns:
+        Arrays by the name of the Out parameter; a fresh result by the name it was returned under,
+        else `out`.
+
+    Raises:
+        InputError: For inputs that do not fit the parameters, or an unknown entry.
+        IRValueError: For a value that the program must not have, with its place in the kernel.
+    """
+    order = Summation.of(sum).value
+    function = select_entry(program, entry)
+    bound = bind_inputs(function, inputs)
+    values: list[Value] = [_value(bound[source_name(param)]) for param in function.params]
+    returned = _Runner(program, order).run(function, values)
+    outputs: dict[str, npt.NDArray[Any]] = {}
+    buffers: list[object] = []
+    for param, direction, value in zip(
+        function.params, function.param_directions, values, strict=True
+    ):
+        if direction is not ParamDirection.In and isinstance(param.type, TensorType):
+            outputs[source_name(param)] = to_array(BoundTensor(value.buffer, param.type))
+            buffers.append(value.buffer)
+    for expr, value in zip(returned.exprs, returned.values, strict=True):
+        if isinstance(value, TensorValue) and any(value.buffer is seen for seen in buffers):
+            continue
+        outputs[_free_name(result_name(expr) or "out", outputs)] = _result(expr, value)
+    return outputs
+
+
+def select_entry(program: Program, entry: str | None = None) -> Function:
+    """Return the function that is launched.
+
+    Raises:
+        InputError: When there is none of that name, or none is given and there are several.
+    """
+    functions = list(program.functions.values())
+    names = [function.name for function in functions]
+    if entry is not None:
+        found = program.get_function(entry)
+        if found is None:
+            message = f"entry must name a function of the program, not {entry!r}"
+            raise InputError(message, hint=near(entry, names))
+        return found
+    candidates = [f for f in functions if f.func_type is FunctionType.Orchestration] or functions
+    if len(candidates) != 1:
+        message = (
+            "entry must be given when a program has not exactly one Orchestration function or one "
+            f"function, but {len(candidates)}"
+        )
+        raise InputError(message, hint=f"valid here: {', '.join(f.name for f in candidates)}")
+    return candidates[0]
+
+
+def _value(bound: BoundTensor | float) -> Value:
+    return _tensor_value(bound.codes, bound.type) if isinstance(bound, BoundTensor) else bound
+
+
+def _tensor_value(buffer: npt.NDArray[Any], type_: TensorType) -> TensorValue:
+    shape = tensor_shape(type_, "A tensor")
+    stride = constant_dims(type_.stride) or ()
+    return TensorValue(buffer, type_.dtype, shape, type_.layout, stride)
+
+
+def _free_name(name: str, taken: Mapping[str, object]) -> str:
+    free, count = name, 1
+    while free in taken:
+        free, count = f"{name}_{count}", count + 1
+    return free
+
+
+def _result(expr: Expr, value: Value) -> npt.NDArray[Any]:
+    if isinstance(value, TensorValue):
+        assert isinstance(expr.type, TensorType), expr.type
+        return to_array(BoundTensor(value.buffer, expr.type))
+    if isinstance(expr.type, ScalarType):
+        return np.asarray(value, dtype=natural_type(expr.type.dtype))
+    message = f"A function that is launched must return tensors or scalars, not {expr.type!r}"
+    raise IRTypeError(message, expr.span)
+
+
+class _Runner:
+    """Calls functions of one program."""
+
+    def __init__(self, program: Program, sum_order: str) -> None:
+        self._program = program
+        self._sum = sum_order
+        self._depth = 0
+
+    def run(self, function: Function, values: list[Value]) -> Returned:
+        """Run a function on argument values."""
+        frame = Frame(dict(zip(function.params, values, strict=True)), self.call, self._sum)
+        self._depth += 1
+        signal = frame.run(function.body)
+        self._depth -= 1
+        return signal if isinstance(signal, Returned) else Returned((), ())
+
+    def call(self, call: Call, values: list[Value]) -> Value:
+        """Run the function that a call names and return its result, its results, or None."""
+        function = self._program.get_function(call.name)
+        if function is None:
+            names = [f.name for f in self._program.functions.values()]
+            message = f"{call.name!r} must name a function of the program"
+            raise IRValueError(message, call.span, hint=near(call.name, names))
+        if len(values) != len(function.params):
+            message = f"{call.name} takes {len(function.params)} arguments, not {len(values)}"
+            raise IRTypeError(message, call.span)
+        if self._depth >= _DEEPEST_CALL:
+            message = f"Calls must not nest deeper than {_DEEPEST_CALL}, as those of {call.name} do"
+            raise IRValueError(message, call.span)
+        arguments = [
+            self._argument(call, param.name_hint, param.type, value)
+            for param, value in zip(function.params, values, strict=True)
+        ]
+        results = self.run(function, arguments).values
+        return results[0] if len(results) == 1 else results or None
+
+    def _argument(self, call: Call, name: str, type_: Any, value: Value) -> Value:
+        """Return a tensor argument as the callee's parameter looks at it."""
+        if not isinstance(type_, TensorType) or not isinstance(value, TensorValue):
+            return value
+        shape = tensor_shape(type_, name)
+        wanted, found = (type_.dtype, shape, type_.layout), (value.dtype, value.shape, value.layout)
+        if wanted != found:
+            message = f"{name} of {call.name} must be {_tell(*wanted)}, not {_tell(*found)}"
+            raise IRTypeError(message, call.span)
+        return _tensor_value(value.buffer, type_) if type_.stride else value
+
+
+def _tell(dtype: Any, shape: tuple[int, ...], layout: Any) -> str:
+    return f"{dtype.name} [{', '.join(map(str, shape))}] in {layout.name}"

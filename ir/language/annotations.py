@@ -1,0 +1,289 @@
+"""Annotations: from `pl.Tensor[[64, 128], pl.FP32]` to a type."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ..core import ParamDirection
+from ..dtypes import DType, SimpleDType
+from ..errors import IRTypeError, IRValueError, ParserTypeError, UnsupportedFeatureError
+from ..expr import Expr, MakeTuple, ScalarType
+from ..ops.checks import shape_fault
+from ..types import (
+    MemorySpace,
+    MemRef,
+    TensorLayout,
+    TensorType,
+    TensorView,
+    TileType,
+    TileView,
+    TupleType,
+)
+from .capture import NOT_CONSTANT, describe
+from .markers import EXAMPLES, Annotation, AnnotationFactory, AnnotationKind, Unsupported
+from .names import DTYPES, UNSUPPORTED
+from .typecheck import Written, filled_view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .context import Context
+    from .expressions import ExpressionParser
+
+_DIRECTIONS: Final = {
+    AnnotationKind.OUT: ParamDirection.Out,
+    AnnotationKind.INOUT: ParamDirection.InOut,
+}
+_VALID: Final = "valid annotations: pl.Tensor[…], pl.Tile[…], pl.Scalar[…], pl.Tuple[…]"
+
+
+@dataclass(frozen=True)
+class _Item:
+    """Something between the brackets: its text, and its Python value where it has one."""
+
+    node: ast.expr
+    value: object
+
+
+class AnnotationParser:
+    """Reads the annotations of one function."""
+
+    def __init__(self, context: Context, expressions: ExpressionParser) -> None:
+        self._context = context
+        self._expressions = expressions
+
+    # ------------------------------------------------------------------------ entries
+
+    def local(self, node: ast.expr) -> Written:
+        """Return the type that a variable is annotated with."""
+        return self._written(self._item(node))
+
+    def parameter(self, node: ast.expr) -> tuple[Written, ParamDirection]:
+        """Return type and direction of a parameter."""
+        item = self._item(node)
+        kind, items = self._opened(item)
+        if kind not in _DIRECTIONS:
+            written = self._written(item)
+            if isinstance(written.type, TupleType):
+                message = "A parameter must be a tensor, a tile or a scalar, not a tuple"
+                raise self._error(message, node, "give each element a parameter of its own")
+            return written, ParamDirection.In
+        if len(items) != 1:
+            message = f"pl.{kind.value} must hold one type, not {len(items)}"
+            raise self._error(message, node, EXAMPLES[kind])
+        written = self._written(items[0])
+        if not isinstance(written.type, TensorType | TileType):
+            message = f"pl.{kind.value} must hold a tensor, not a scalar or a tuple"
+            raise self._error(message, node, "a scalar goes in by value; return it to hand it out")
+        return written, _DIRECTIONS[kind]
+
+    def results(self, node: ast.expr) -> tuple[Written, ...]:
+        """Return the types of a function's results."""
+        if isinstance(node, ast.Constant) and node.value is None:
+            return ()
+        written = self._written(self._item(node))
+        return written.parts if isinstance(written.type, TupleType) else (written,)
+
+    # ------------------------------------------------------------------------ structure
+
+    def _item(self, node: ast.expr) -> _Item:
+        return _Item(node, self._context.capture.fold(node))
+
+    def _opened(self, item: _Item) -> tuple[AnnotationKind, list[_Item]]:
+        """Return what kind of annotation an item is, and what stands in its brackets."""
+        if isinstance(item.node, ast.Subscript):
+            owner = self._context.capture.fold(item.node.value)
+            if isinstance(owner, Unsupported):
+                raise self._context.capture.unsupported(owner, item.node)
+            kind = AnnotationKind.TUPLE if owner is tuple else getattr(owner, "kind", None)
+            if isinstance(owner, AnnotationFactory) or owner is tuple:
+                inside = item.node.slice
+                nodes = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+                return cast("AnnotationKind", kind), [self._item(node) for node in nodes]
+        if isinstance(item.value, Annotation):
+            return item.value.kind, [_Item(item.node, v) for v in item.value.items]
+        raise self._not_an_annotation(item)
+
+    def _not_an_annotation(self, item: _Item) -> ParserTypeError | UnsupportedFeatureError:
+        text = ast.unparse(item.node)
+        match item.value:
+            case Unsupported():
+                return self._context.capture.unsupported(item.value, item.node)
+            case DType():
+                message = f"An annotation must be a type, not the bare dtype {text}"
+                return self._error(message, item.node, f"for a scalar write pl.Scalar[{text}]")
+            case AnnotationFactory(kind):
+                message = f"pl.{kind.value} must say more, in square brackets"
+                return self._error(message, item.node, EXAMPLES[kind])
+            case value if value is NOT_CONSTANT:
+                return self._error(f"An annotation must be a type, not {text}", item.node, _VALID)
+            case value:
+                message = f"An annotation must be a type, not {describe(value)}"
+                return self._error(message, item.node, _VALID)
+
+    def _written(self, item: _Item) -> Written:
+        kind, items = self._opened(item)
+        match kind:
+            case AnnotationKind.SCALAR:
+                return self._scalar(item, items)
+            case AnnotationKind.TENSOR:
+                return self._tensor(item, items)
+            case AnnotationKind.TILE:
+                return self._tile(item, items)
+            case AnnotationKind.TUPLE:
+                parts = tuple(self._written(part) for part in items)
+                return Written(TupleType(part.type for part in parts), parts=parts)
+            case AnnotationKind.OUT | AnnotationKind.INOUT:
+                message = f"pl.{kind.value} must be written around the type of a parameter only"
+                raise self._error(message, item.node, "write the type alone here")
+
+    # ------------------------------------------------------------------------ kinds
+
+    def _scalar(self, item: _Item, items: list[_Item]) -> Written:
+        if len(items) != 1:
+            message = f"pl.Scalar must hold one dtype, not {len(items)} parts"
+            raise self._error(message, item.node, EXAMPLES[AnnotationKind.SCALAR])
+        dtype = self._dtype(items[0])
+        if not isinstance(dtype, SimpleDType):
+            message = f"A scalar must have a dtype of one plane, not {ast.unparse(items[0].node)}"
+            raise self._error(message, items[0].node)
+        return Written(ScalarType(dtype))
+
+    def _tensor(self, item: _Item, items: list[_Item]) -> Written:
+        shape, dtype, extras = self._array(item, items, AnnotationKind.TENSOR)
+        view: TensorView | None = None
+        memref: MemRef | None = None
+        has_view = False
+        for extra in extras:
+            found = self._view_call(extra, TensorView)
+            match found if found is not None else extra.value:
+                case TensorLayout() as layout if not has_view:
+                    view, has_view = self._bare_layout(layout, extra), True
+                case TensorView() as given if not has_view:
+                    view, has_view = given, True
+                case MemRef() as given if memref is None:
+                    memref = given
+                case value:
+                    text = ast.unparse(extra.node)
+                    what = "a second one" if isinstance(value, TensorLayout | TensorView) else text
+                    message = f"A tensor's third slot must be a layout or a view, not {what}"
+                    names = ", ".join(f"pl.{m.name}" for m in TensorLayout)
+                    hint = f"valid: {names}, pl.TensorView(…), pl.MemRef(…)"
+                    raise self._error(message, extra.node, hint)
+        return Written(TensorType(shape, dtype, memref, view), has_view=has_view)
+
+    def _bare_layout(self, layout: TensorLayout, item: _Item) -> TensorView:
+        if layout is TensorLayout.DN:
+            message = "A tensor in DN must say its strides, not the bare layout"
+            hint = "pl.TensorView(stride=[1, K], layout=pl.DN)"
+            raise self._error(message, item.node, hint)
+        return TensorView(layout=layout)
+
+    def _tile(self, item: _Item, items: list[_Item]) -> Written:
+        shape, dtype, extras = self._array(item, items, AnnotationKind.TILE)
+        space: MemorySpace | None = None
+        memref: MemRef | None = None
+        view: Mapping[str, Any] | TileView | None = None
+        for extra in extras:
+            found = self._view_call(extra, TileView)
+            assert not isinstance(found, TensorView)
+            match found if found is not None else extra.value:
+                case MemorySpace() as given if space is None:
+                    space = given
+                case MemRef() as given if memref is None:
+                    memref = given
+                case TileView() as given if view is None:
+                    view = given
+                case dict() if view is None:
+                    view = found
+                case _:
+                    text = ast.unparse(extra.node)
+                    message = (
+                        f"A tile must have a memory, a MemRef and a TileView, each once, not {text}"
+                    )
+                    hint = f"memories: {', '.join(f'pl.Mem.{m.name}' for m in MemorySpace)}"
+                    raise self._error(message, extra.node, hint)
+        if memref is not None and space is None:
+            message = "A tile with a MemRef must name its memory"
+            raise self._error(message, item.node, "add pl.Mem.Mat or another memory")
+        type_ = TileType(shape, dtype, memref, filled_view(shape, space, view), space)
+        return Written(type_, tile_view=view)
+
+    def _array(
+        self, item: _Item, items: list[_Item], kind: AnnotationKind
+    ) -> tuple[tuple[Expr, ...], DType, list[_Item]]:
+        if len(items) < 2:
+            message = f"pl.{kind.value} must hold a shape and a dtype"
+            raise self._error(message, item.node, EXAMPLES[kind])
+        shape = self._shape(items[0], kind)
+        dtype = self._dtype(items[1])
+        fault = shape_fault(shape, dtype)
+        if fault is not None:
+            raise self._error(fault[0].upper() + fault[1:], items[0].node)
+        return shape, dtype, items[2:]
+
+    def _shape(self, item: _Item, kind: AnnotationKind) -> tuple[Expr, ...]:
+        if not isinstance(item.node, ast.List | ast.Tuple) or isinstance(item.value, Annotation):
+            if not isinstance(item.value, list | tuple):
+                text = ast.unparse(item.node)
+                message = f"The shape of pl.{kind.value} must be a list of integers, not {text}"
+                raise self._error(message, item.node, EXAMPLES[kind])
+            made = self._expressions.constant(item.value, item.node)
+            assert isinstance(made, MakeTuple)
+            dims = list(made.elements)
+        else:
+            dims = [self._expressions.parse(e) for e in item.node.elts]
+        for dim in dims:
+            if not isinstance(dim.type, ScalarType) or dim.type.dtype is DType.Float32:
+                message = f"Every dimension must be an integer in {ast.unparse(item.node)}"
+                raise self._error(message, item.node, EXAMPLES[kind])
+        return tuple(dims)
+
+    def _dtype(self, item: _Item) -> DType:
+        match item.value:
+            case DType():
+                return item.value
+            case Unsupported():
+                raise self._context.capture.unsupported(item.value, item.node)
+            case value:
+                what = ast.unparse(item.node) if value is NOT_CONSTANT else describe(value)
+                message = f"This slot must hold a dtype, not {what}"
+                names = ", ".join(f"pl.{n}" for n in DTYPES if n not in UNSUPPORTED)
+                raise self._error(message, item.node, f"the dtypes are {names}")
+
+    # ------------------------------------------------------------------------ views
+
+    def _view_call(
+        self, item: _Item, kind: type[TensorView] | type[TileView]
+    ) -> TensorView | dict[str, Any] | None:
+        """Return the view that is written as a call in the annotation itself, else None.
+
+        Of a tile view only the written fields come back, for the memory space fills in the others.
+        """
+        node = item.node
+        if not isinstance(node, ast.Call) or self._context.capture.fold(node.func) is not kind:
+            return None
+        names = [spec.name for spec in fields(kind)]
+        given = dict(zip(names, node.args, strict=False))
+        for keyword in node.keywords:
+            if keyword.arg not in names or keyword.arg in given:
+                message = f"pl.{kind.__name__} must not have the argument {keyword.arg}= here"
+                raise self._error(message, keyword.value, f"it takes {', '.join(names)}, each once")
+            given[keyword.arg] = keyword.value
+        values: dict[str, Any] = {name: self._field(value) for name, value in given.items()}
+        try:
+            view = kind(**values)
+        except (IRTypeError, IRValueError, TypeError) as error:
+            raise self._error(str(error), node) from error
+        return view if isinstance(view, TensorView) else values
+
+    def _field(self, node: ast.expr) -> object:
+        if isinstance(node, ast.List | ast.Tuple):
+            return [self._expressions.parse(e) for e in node.elts]
+        value = self._context.capture.fold(node)
+        return self._expressions.parse(node) if value is NOT_CONSTANT else value
+
+    def _error(self, message: str, node: ast.expr, hint: str | None = None) -> ParserTypeError:
+        return self._context.error(ParserTypeError, message, node, hint=hint)

@@ -1,0 +1,111 @@
+"""The variables that a function's text can see, and where they end."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..expr import Var
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from ..errors import Span
+    from ..expr import Type
+
+
+class Scope:
+    """Variables by name.
+
+    As in Python, a name that is assigned in a loop or a branch lives on after it; the variable of a
+    loop and its carried values do not.
+
+    Attributes:
+        variables: What can be seen here.
+        loop_names: Names that belong to a loop and may not be assigned.
+        hidden: Name -> why it cannot be seen any more.
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Var] = {}
+        self.loop_names: set[str] = set()
+        self.hidden: dict[str, str] = {}
+        self._twins: dict[str, Var] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def define(self, name: str, type_: Type, span: Span) -> Var:
+        """Return a new variable under `name`, or the one of the other branch if it is the same."""
+        twin = self._twins.get(name)
+        var = twin if twin is not None and twin.type == type_ else Var(name, type_, span)
+        self.bind(name, var)
+        return var
+
+    def bind(self, name: str, var: Var) -> None:
+        """Make `name` mean `var`."""
+        self.variables[name] = var
+        self.hidden.pop(name, None)
+
+    @contextmanager
+    def loop(self, names: Iterable[tuple[str, Var]], reason: str) -> Generator[None]:
+        """Bind a loop's own names for the time of its body."""
+        pairs = list(names)
+        before = {name: self.variables.get(name) for name, _ in pairs}
+        added = [name for name, _ in pairs if name not in self.loop_names]
+        for name, var in pairs:
+            self.bind(name, var)
+        self.loop_names.update(added)
+        yield
+        self.loop_names.difference_update(added)
+        for name, old in before.items():
+            del self.variables[name]
+            if old is None:
+                self.hidden[name] = reason
+            else:
+                self.variables[name] = old
+
+    @contextmanager
+    def branches(self) -> Generator[Branches]:
+        """Keep the branches of an `if` apart and join their names at the end."""
+        outer_twins = self._twins
+        branches = Branches(self)
+        yield branches
+        self._twins = outer_twins
+        branches.join()
+
+    def twins(self, variables: dict[str, Var]) -> None:
+        """Let a definition reuse the variable that another branch has under the same name."""
+        self._twins = variables
+
+
+class Branches:
+    """The arms of one `if`."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._before = dict(scope.variables)
+        self._ends: list[dict[str, Var]] = []
+
+    @contextmanager
+    def arm(self) -> Generator[None]:
+        """Read one arm: it sees what was there before the `if`, not the other arms."""
+        scope = self._scope
+        scope.variables = dict(self._before)
+        scope.twins({name: var for end in self._ends for name, var in end.items()})
+        yield
+        self._ends.append(
+            {n: v for n, v in scope.variables.items() if self._before.get(n) is not v}
+        )
+
+    def join(self) -> None:
+        """Make visible what the arms defined, unless two of them disagree on what it is."""
+        joined: dict[str, Var] = {}
+        for end in self._ends:
+            for name, var in end.items():
+                if joined.setdefault(name, var) is not var:
+                    self._scope.hidden[name] = "the branches of an if give it different types"
+        self._scope.variables = dict(self._before)
+        for name, var in joined.items():
+            if name not in self._scope.hidden:
+                self._scope.variables[name] = var

@@ -1,0 +1,131 @@
+"""Programs from text and from files."""
+
+from __future__ import annotations
+import __future__
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core import Function, Program
+from ..errors import InputError, ParserSyntaxError, UserError
+from .params import param_overrides
+from .source import open_source, register_text, syntax_error, traceback_span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import CodeType
+
+_MACHINE = "MACHINE"
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """What a kernel file holds.
+
+    Attributes:
+        path: The file.
+        program: Its program; a lone function is the only one of a program of its name.
+        machine: What the file's `MACHINE = "…"` says, or None.
+        params: The values of its `pl.param` calls by name, in the order of the file.
+    """
+
+    path: Path
+    program: Program
+    machine: str | None
+    params: Mapping[str, int]
+
+
+def parse(text: str) -> Program | Function:
+    """Return the one program, or the one function, that `text` says.
+
+    The language is known to the text as `pl`, with or without an import.
+
+    Raises:
+        ParserError: When the text is none of the language.
+        InputError: When it holds no program or function, or several.
+    """
+    name = register_text(text)
+    return _only_item(_execute(text, name), "The text")
+
+
+def loads(path: str | Path) -> Program | Function:
+    """Return the one program, or the one function, of a file; raises as :func:`parse`."""
+    return _only_item(_execute(_read(Path(path)), str(path)), f"The file {path}")
+
+
+def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None) -> KernelFile:
+    """Return what a kernel file holds.
+
+    Args:
+        path: A Python file with one program, or one function, at module level.
+        params: What replaces its `pl.param` values.
+
+    Raises:
+        ParserError: When the text is none of the language.
+        InputError: When the file cannot be read, holds no program or several, or has no parameter
+            of a given name.
+    """
+    file = Path(path)
+    with param_overrides(params or {}) as record:
+        names = _execute(_read(file), str(path))
+    item = _only_item(names, f"The file {path}")
+    program = item if isinstance(item, Program) else Program([item], item.name, item.span)
+    machine = names.get(_MACHINE)
+    if machine is not None and not isinstance(machine, str):
+        message = f"{_MACHINE} in {path} must be a string, not {machine!r}"
+        raise InputError(message)
+    return KernelFile(file, program, machine, dict(record.values))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"The kernel file must be readable text, but {path} is not: {error}"
+        raise InputError(message) from error
+
+
+def _execute(text: str, filename: str) -> dict[str, object]:
+    """Run the module level of a kernel's text, which parses the kernels in it."""
+    source = open_source(filename) if text.strip() else None
+    lines = source.lines if source is not None else ()
+    names: dict[str, object] = {
+        "__name__": "scalebox_kernel",
+        "__file__": filename,
+        "pl": sys.modules[__name__.rpartition(".")[0]],
+    }
+    try:
+        exec(_compile(text, filename), names)
+    except UserError as error:
+        if error.source_lines is None and error.span and error.span.filename == filename:
+            error.source_lines = list(lines)
+        raise
+    except SyntaxError as error:
+        raise syntax_error(error, filename, lines) from error
+    except Exception as error:  # whatever the user's own code at module level raises
+        message = f"The module level of the kernel failed: {type(error).__name__}: {error}"
+        where = traceback_span(error.__traceback__, filename)
+        raise ParserSyntaxError(message, where, source_lines=lines) from error
+    return names
+
+
+def _compile(text: str, filename: str) -> CodeType:
+    """Compile with annotations left alone: they may name variables of the kernel."""
+    flags = __future__.annotations.compiler_flag
+    return compile(text, filename, "exec", flags=flags, dont_inherit=True)
+
+
+def _only_item(names: Mapping[str, object], what: str) -> Program | Function:
+    for kind, word in ((Program, "program"), (Function, "function")):
+        found = {id(v): (name, v) for name, v in names.items() if isinstance(v, kind)}
+        if len(found) > 1:
+            listed = ", ".join(name for name, _ in found.values())
+            message = f"{what} must hold one {word}, not {len(found)}: {listed}"
+            raise InputError(message)
+        for _, item in found.values():
+            return item
+    message = f"{what} must hold a program or a function, but holds none"
+    hint = "decorate a class with @pl.program and its methods with @pl.function"
+    raise InputError(message, hint=hint)

@@ -1,0 +1,137 @@
+"""Block-scaled formats as the quantisers need them, and the named choices that they offer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from ..dtypes import BlockScaledDType, DType, WholeExtent
+from ..dtypes.formats import FloatFormat, IntegerFormat
+from ..errors import IRTypeError, IRValueError
+from .elements import block_exponent, element_of
+
+if TYPE_CHECKING:
+    from ..dtypes import SimpleDType
+
+_BYTE = 8
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class ScaleRule(Enum):
+    """How a group's largest magnitude, amax, chooses the exponent of its E8M0 scale."""
+
+    FLOOR = "floor"
+    """OCP MX v1.0: floor(log2 amax) - emax. Elements at the top of a binade saturate."""
+    CEIL = "ceil"
+    """ceil(log2 amax) - emax."""
+    EVEN = "even"
+    """Of amax rounded to nearest even at the element's mantissa width: floor(log2) - emax."""
+    RCEIL = "rceil"
+    """ceil(log2(amax / max)), the smallest exponent at which nothing saturates."""
+    NV = "nv"
+    """The machine's: float32(amax * float32(1 / max)), its exponent rounded up."""
+
+
+class InfinityPolicy(Enum):
+    """What becomes of a group that holds an infinity."""
+
+    NAN = "nan"
+    """The group is NaN: scale code 255 (the rule nv gives 254 all the same)."""
+    SATURATE = "saturate"
+    """The scale is the largest, and infinite elements become the largest element."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFormat:
+    """A block-scaled dtype taken apart.
+
+    Attributes:
+        element: The element's format, at most 8 bits wide.
+        block: Elements that share one scale.
+        scale: The dtype of the innermost scales: E8M0, or E4M3 with a tensor scale on top.
+        has_tensor_scale: Whether one float32 scales the whole tensor.
+    """
+
+    element: FloatFormat | IntegerFormat
+    block: int
+    scale: SimpleDType
+    has_tensor_scale: bool
+
+    @property
+    def mantissa_bits(self) -> int:
+        """Fraction bits of the element's largest binade."""
+        match self.element:
+            case FloatFormat():
+                return self.element.mantissa_bits
+            case IntegerFormat():
+                return self.element.bits - 2
+
+    @property
+    def max(self) -> float:
+        """The largest element, counted as block scaling counts it."""
+        return math.ldexp(self.element.max, block_exponent(self.element))
+
+    @property
+    def emax(self) -> int:
+        """The exponent of the largest element's leading bit."""
+        return math.frexp(self.max)[1] - 1
+
+    @property
+    def nan_element(self) -> int:
+        """What elements of a NaN group are: the element's NaN, or code 0 where there is none."""
+        match self.element:
+            case FloatFormat():
+                return self.element.nan_code or 0
+            case IntegerFormat():
+                return 0
+
+
+@cache
+def block_format_of(dtype: DType) -> BlockFormat:
+    """Return the block format of a dtype.
+
+    Raises:
+        IRTypeError: `dtype` is not block-scaled, or neither of the MX form (one level of E8M0) nor
+            of the NVFP4 form (E4M3 over a block, Float32 over the whole).
+    """
+    if isinstance(dtype, BlockScaledDType):
+        match [(level.scale, level.block) for level in dtype.levels]:
+            case [(DType.E8M0, int(block))]:
+                return BlockFormat(_narrow(dtype), block, DType.E8M0, has_tensor_scale=False)
+            case [(DType.E4M3, int(block)), (DType.Float32, WholeExtent())]:
+                return BlockFormat(_narrow(dtype), block, DType.E4M3, has_tensor_scale=True)
+            case _:
+                pass
+    message = f"The dtype must be a block-scaled format, not {_name(dtype)}"
+    valid = ", ".join(known.name for known in BlockScaledDType.registered())
+    raise IRTypeError(message, hint=f"Valid are: {valid}.")
+
+
+def choice(kind: type[_Choice], name: _Choice | str, what: str) -> _Choice:
+    """Return the member of `kind` called `name`.
+
+    Raises:
+        IRValueError: There is none.
+    """
+    for member in kind:
+        if name in (member, member.value):
+            return member
+    valid = ", ".join(repr(member.value) for member in kind)
+    message = f"{what} must be one of {valid}, not {name!r}"
+    raise IRValueError(message)
+
+
+def _narrow(dtype: BlockScaledDType) -> FloatFormat | IntegerFormat:
+    element = element_of(dtype.element)
+    if element.bits > _BYTE:
+        message = f"The elements of {dtype.name} must be at most {_BYTE} bits, not {element.bits}"
+        raise IRTypeError(message)
+    return element
+
+
+def _name(dtype: object) -> str:
+    return dtype.name if isinstance(dtype, DType) else repr(dtype)

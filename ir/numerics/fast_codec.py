@@ -1,0 +1,71 @@
+"""Decoding through tables, compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+
+from .arguments import as_codes
+from .tables import decode_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..dtypes import DType
+
+
+def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
+    """Return what codes of at most 16 bits stand for; the bits of `codec.decode`.
+
+    Args:
+        codes: Codes of `dtype`, one an item, of any shape.
+        dtype: A simple number format of at most 16 bits.
+
+    Returns:
+        float32 of the same shape.
+
+    Raises:
+        IRTypeError: `dtype` is no such format, or `codes` cannot be codes.
+        IRValueError: A code does not fit the format's width.
+    """
+    array: npt.NDArray[Any] = np.ascontiguousarray(as_codes(codes, dtype))
+    out = np.empty(array.shape, np.uint32)
+    _gather(array.reshape(-1), decode_table(dtype), out.reshape(-1))
+    return out.view(np.float32)
+
+
+@numba.njit(cache=True)
+def _gather(
+    codes: npt.NDArray[Any], table: npt.NDArray[np.uint32], out: npt.NDArray[np.uint32]
+) -> None:
+    for i in range(codes.size):
+        out[i] = table[codes[i]]
+
+
+@numba.njit(cache=True)
+def dequantize(
+    elements: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+    block: int,
+    element_values: npt.NDArray[np.float64],
+    scale_values: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Put element times scale, rounded once, into `out`.
+
+    Args:
+        elements: Codes `[outer, K, inner]`.
+        scales: Codes `[outer, ceil(K / block), inner]`.
+        block: Elements along K that share one scale.
+        element_values: What each element code is worth, `[256]`.
+        scale_values: What each scale code is worth, `[256]`; a product with an element is exact.
+        out: float32 `[outer, K, inner]`.
+    """
+    outer, depth, inner = elements.shape
+    for plane in range(outer):
+        for k in range(depth):
+            for j in range(inner):
+                scale = scale_values[scales[plane, k // block, j]]
+                out[plane, k, j] = np.float32(element_values[elements[plane, k, j]] * scale)

@@ -1,0 +1,348 @@
+"""The quantisers of `reference_quantize` for float32 sources, compiled: the same bits.
+
+Almost every group takes the short way: with its scale's exponent subtracted from the exponent
+field, a source is the quotient already, and rounding is one integer or one float32 addition a lane
+wide. Groups whose scale is so small that subnormal sources would count, and groups with an
+infinity, go element by element through the integer rounding of `parts`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numba
+import numpy as np
+
+from ..boxes import GROUP
+from ..dtypes import DType
+from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
+from .block_format import BlockFormat, InfinityPolicy, ScaleRule
+from .elements import block_exponent
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integer = int | np.integer[Any]
+
+_NAN_SCALE = 255
+_MAX_SCALE = 254
+_BIAS = 127
+_MANTISSA = 23
+_HIDDEN = 1 << _MANTISSA
+_FRACTION = _HIDDEN - 1
+_INFINITY = 0xFF << _MANTISSA
+_MAGNITUDE = 0x7FFFFFFF
+_FLOOR, _CEIL, _EVEN, _RCEIL, _NV = range(5)
+_RULES = {
+    ScaleRule.FLOOR: _FLOOR,
+    ScaleRule.CEIL: _CEIL,
+    ScaleRule.EVEN: _EVEN,
+    ScaleRule.RCEIL: _RCEIL,
+    ScaleRule.NV: _NV,
+}
+_SHORT_WAY = 48
+"""Least scale code of the short way: below 2^-126 / 2^(48 - 127) = 2^-47 every element is 0."""
+
+_TILE = 256
+"""Columns that the column kernel carries through a group at once."""
+
+assert format_of(DType.E8M0).nan_code == _NAN_SCALE
+assert format_of(DType.E8M0).max_code == _MAX_SCALE
+assert format_of(DType.E8M0).bias == _BIAS
+
+
+class Recipe(NamedTuple):
+    """A block format and a rule as the compiled kernels read them."""
+
+    rule: int
+    infinity_scale: int
+    """Scale code of a group with an infinity."""
+    emax: int
+    max_fraction: int
+    """The largest element's fraction, 23 bits."""
+    reciprocal: float
+    """float32(1 / max)."""
+    scale_mantissa_bits: int
+    """Mantissa width of the rule `even`."""
+    is_integer: bool
+    bits: int
+    mantissa_bits: int
+    emin: int
+    """Exponent of the smallest normal element; of an integer, of its unit."""
+    max_code: int
+    nan_element: int
+
+
+def quantize_groups(
+    x: npt.NDArray[np.float32],
+    codes: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+    form: BlockFormat,
+    *,
+    rule: ScaleRule,
+    infinity: InfinityPolicy,
+) -> None:
+    """Quantise along the middle axis to a format with E8M0 scales.
+
+    Args:
+        x: float32 `[outer, K, inner]`, contiguous; the last group along K may be short.
+        codes: Where the element codes go, uint8 `[outer, K, inner]`, contiguous.
+        scales: Where the scale codes go, uint8 `[outer, ceil(K / block), inner]`, contiguous.
+        form: The block format.
+        rule: How the scale's exponent is chosen.
+        infinity: What an infinity does to its group.
+    """
+    outer, depth, inner = x.shape
+    recipe = _recipe(form, rule, infinity)
+    bits = x.view(np.uint32)
+    if inner == 1:
+        _quantize_rows(
+            bits.reshape(outer, depth),
+            form.block,
+            recipe,
+            codes.reshape(outer, depth),
+            scales.reshape(outer, -1),
+        )
+    else:
+        _quantize_columns(bits, form.block, recipe, codes, scales)
+
+
+def _recipe(form: BlockFormat, rule: ScaleRule, infinity: InfinityPolicy) -> Recipe:
+    saturates = rule is ScaleRule.NV or infinity is InfinityPolicy.SATURATE
+    element = form.element
+    match element:
+        case FloatFormat():
+            emin, mantissa_bits, max_code = element.emin, element.mantissa_bits, element.max_code
+        case IntegerFormat():
+            emin, mantissa_bits, max_code = block_exponent(element), 0, element.max
+    return Recipe(
+        rule=_RULES[rule],
+        infinity_scale=_MAX_SCALE if saturates else _NAN_SCALE,
+        emax=form.emax,
+        max_fraction=round(math.ldexp(form.max, _MANTISSA - form.emax)) - _HIDDEN,
+        reciprocal=float(np.float32(1) / np.float32(form.max)),
+        scale_mantissa_bits=form.mantissa_bits,
+        is_integer=isinstance(element, IntegerFormat),
+        bits=element.bits,
+        mantissa_bits=mantissa_bits,
+        emin=emin,
+        max_code=max_code,
+        nan_element=form.nan_element,
+    )
+
+
+@numba.njit(cache=True)
+def _quantize_rows(
+    bits: npt.NDArray[np.uint32],
+    block: int,
+    recipe: Recipe,
+    codes: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+) -> None:
+    rows, depth = bits.shape
+    half = np.empty(GROUP // 2, np.uint32)
+    for row in range(rows):
+        for group in range(scales.shape[1]):
+            first = group * block
+            last = min(first + block, depth)
+            source = bits[row, first:last]
+            top = np.uint32(0)
+            if last - first == GROUP:
+                # A loop of a known length becomes vector instructions, a reduction does not.
+                for i in range(GROUP // 2):
+                    low, high = source[i], source[i + GROUP // 2]
+                    half[i] = max(low & np.uint32(_MAGNITUDE), high & np.uint32(_MAGNITUDE))
+                for pattern in half:
+                    top = max(top, pattern)
+            else:
+                for pattern in source:
+                    top = max(top, np.uint32(pattern & np.uint32(_MAGNITUDE)))
+            scale = _scale_of(top, source, recipe)
+            scales[row, group] = scale
+            target = codes[row, first:last]
+            is_short = scale >= _SHORT_WAY and top < _INFINITY and last - first == GROUP
+            if is_short and recipe.is_integer:
+                for i in range(GROUP):
+                    target[i] = _integer_code(source[i], scale, recipe)
+            elif is_short:
+                for i in range(GROUP):
+                    target[i] = _float_code(source[i], scale, recipe)
+            else:
+                _round_each(source, scale, recipe, target)
+
+
+@numba.njit(cache=True)
+def _quantize_columns(
+    bits: npt.NDArray[np.uint32],
+    block: int,
+    recipe: Recipe,
+    codes: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+) -> None:
+    outer, depth, inner = bits.shape
+    top = np.empty(_TILE, np.uint32)
+    column = np.empty(block, np.uint32)
+    column_codes = np.empty(block, np.uint8)
+    for plane in range(outer):
+        for group in range(scales.shape[1]):
+            first = group * block
+            count = min(block, depth - first)
+            for left in range(0, inner, _TILE):
+                width = min(_TILE, inner - left)
+                top[:] = 0
+                for k in range(first, first + count):
+                    source = bits[plane, k, left : left + width]
+                    for j in range(width):
+                        top[j] = max(top[j], np.uint32(source[j] & np.uint32(_MAGNITUDE)))
+                lowest = _NAN_SCALE
+                for j in range(width):
+                    if top[j] >= _INFINITY:
+                        for k in range(count):
+                            column[k] = bits[plane, first + k, left + j]
+                    scale = _scale_of(top[j], column[:count], recipe)
+                    scales[plane, group, left + j] = scale
+                    lowest = min(lowest, scale if top[j] < _INFINITY else 0)
+                row_scales = scales[plane, group, left : left + width]
+                for k in range(first, first + count):
+                    source = bits[plane, k, left : left + width]
+                    target = codes[plane, k, left : left + width]
+                    if recipe.is_integer:
+                        for j in range(width):
+                            target[j] = _integer_code(source[j], row_scales[j], recipe)
+                    else:
+                        for j in range(width):
+                            target[j] = _float_code(source[j], row_scales[j], recipe)
+                if lowest >= _SHORT_WAY:
+                    continue
+                for j in range(width):
+                    if row_scales[j] >= _SHORT_WAY and top[j] < _INFINITY:
+                        continue
+                    for k in range(count):
+                        column[k] = bits[plane, first + k, left + j]
+                    _round_each(column[:count], row_scales[j], recipe, column_codes)
+                    for k in range(count):
+                        codes[plane, first + k, left + j] = column_codes[k]
+
+
+@numba.njit(cache=True)
+def _scale_of(top: Integer, source: npt.NDArray[np.uint32], recipe: Recipe) -> Integer:
+    """Return the scale code of a group whose largest magnitude has the bits `top`."""
+    if top == 0:
+        return 0
+    if top >= _INFINITY:
+        for pattern in source:
+            if pattern & np.uint32(_MAGNITUDE) > _INFINITY:
+                return _NAN_SCALE
+        return recipe.infinity_scale
+    if recipe.rule == _NV:
+        ratio = np.float32(np.float64(np.uint32(top).view(np.float32)) * recipe.reciprocal)
+        bits = np.int64(ratio.view(np.uint32))
+        field, fraction = bits >> _MANTISSA, bits & _FRACTION
+        up = fraction > (_HIDDEN >> 1 if field == 0 else 0)
+        return min(field + up, _MAX_SCALE)
+    leading, fraction = np.int64(top) >> _MANTISSA, np.int64(top) & _FRACTION
+    if leading == 0:
+        leading = 1
+        while fraction < _HIDDEN:
+            fraction <<= 1
+            leading -= 1
+        fraction &= _FRACTION
+    up = False
+    if recipe.rule == _CEIL:
+        up = fraction > 0
+    elif recipe.rule == _EVEN:
+        drop = _MANTISSA - recipe.scale_mantissa_bits
+        kept = (fraction + (1 << (drop - 1)) - 1 + ((fraction >> drop) & 1)) >> drop
+        up = kept == 1 << recipe.scale_mantissa_bits
+    elif recipe.rule == _RCEIL:
+        up = fraction > recipe.max_fraction
+    return min(max(leading + up - recipe.emax, 0), _MAX_SCALE)
+
+
+@numba.njit(cache=True)
+def _round_each(
+    source: npt.NDArray[np.uint32],
+    scale: Integer,
+    recipe: Recipe,
+    codes: npt.NDArray[np.uint8],
+) -> None:
+    """Write the element codes of any group, one by one."""
+    for i in range(source.size):
+        if scale == _NAN_SCALE:
+            codes[i] = recipe.nan_element
+        else:
+            codes[i] = _round_one(np.int64(source[i]), scale, recipe)
+
+
+@numba.njit(cache=True)
+def _float_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
+    """Round one source the short way, for a floating element."""
+    quotient = _quotient(pattern, scale)
+    drop = np.int32(_MANTISSA - recipe.mantissa_bits)
+    below_half = np.int32((1 << (drop - 1)) - 1)
+    odd = np.int32(np.int32(quotient >> drop) & np.int32(1))
+    rounded = np.int32(np.int32(quotient + below_half + odd) >> drop)
+    normal = np.int32(rounded - np.int32((recipe.emin + _BIAS - 1) << recipe.mantissa_bits))
+    subnormal = _steps(quotient, recipe.emin - recipe.mantissa_bits)
+    is_normal = quotient >= np.int32((recipe.emin + _BIAS) << _MANTISSA)
+    code = min(normal if is_normal else subnormal, np.int32(recipe.max_code))
+    sign = np.int32(pattern >> np.uint32(31)) << np.int32(recipe.bits - 1)
+    return np.uint8(code | sign)
+
+
+@numba.njit(cache=True)
+def _integer_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
+    """Round one source the short way, for an integer element."""
+    steps = _steps(_quotient(pattern, scale), recipe.emin)
+    is_negative = np.int32(pattern >> np.uint32(31))
+    steps = min(steps, np.int32(recipe.max_code + is_negative))
+    return np.uint8(-steps if is_negative else steps)
+
+
+@numba.njit(cache=True)
+def _quotient(pattern: Integer, scale: Integer) -> Integer:
+    """Return float32 bits of |source| / 2^(scale - 127), or of something next to 0 where tiny."""
+    magnitude = np.int32(pattern & np.uint32(_MAGNITUDE))
+    shifted = np.int32(magnitude - np.int32((np.int32(scale) - np.int32(_BIAS)) << _MANTISSA))
+    return max(shifted, np.int32(0))
+
+
+@numba.njit(cache=True)
+def _steps(quotient: Integer, unit: Integer) -> Integer:
+    """Return a small quotient in steps of 2^unit, rounded to even by one float32 addition."""
+    anchor = np.int32((unit + _MANTISSA + _BIAS) << _MANTISSA)
+    total = np.float32(np.int32(quotient).view(np.float32) + anchor.view(np.float32))
+    return np.int32(total.view(np.int32) - anchor)
+
+
+@numba.njit(cache=True)
+def _round_one(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
+    """Round one source in integers, whatever it is and whatever the scale."""
+    negative = pattern >> 31
+    magnitude = pattern & _MAGNITUDE
+    limit = recipe.max_code + negative if recipe.is_integer else recipe.max_code
+    field = magnitude >> _MANTISSA
+    significand = (magnitude & _FRACTION) + (_HIDDEN if field > 0 else 0)
+    exponent = max(field, 1) - _BIAS - _MANTISSA - (scale - _BIAS)
+    length = 0
+    while significand >> length:
+        length += 1
+    leading = recipe.emin
+    if length > 0 and not recipe.is_integer:
+        leading = max(recipe.emin, exponent + length - 1)
+    shift = leading - recipe.mantissa_bits - exponent
+    if magnitude >= _INFINITY or exponent + length - leading > recipe.bits:
+        code = limit
+    elif shift <= 0:
+        code = significand << -shift
+    elif shift > _MANTISSA + 2:
+        code = 0
+    else:
+        code = (significand + (1 << (shift - 1)) - 1 + ((significand >> shift) & 1)) >> shift
+    if not recipe.is_integer:
+        code += (leading - recipe.emin) << recipe.mantissa_bits
+    code = min(code, limit)
+    if recipe.is_integer:
+        return np.uint8(-code if negative else code)
+    return np.uint8(code | (negative << (recipe.bits - 1)))

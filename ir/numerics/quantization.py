@@ -1,0 +1,287 @@
+"""Numbers to block-scaled arrays and back, and the product of two of them.
+
+Small arrays take the numpy routines, large ones the compiled twins: the bits are the same, and
+who works on little never waits for a compiler to load.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..boxes import GROUP
+from ..errors import IRTypeError, IRValueError
+from . import codec, reference, reference_quantize, two_level
+from .block_format import InfinityPolicy, ScaleRule, block_format_of, choice
+from .elements import FLOAT32_NAN, element_of
+from .mxarray import MXArray, checked_axis, scale_shape
+from .parts import floats
+from .tables import decode_table, scale_table, value_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from ..dtypes import BlockScaledDType, DType
+    from .block_format import BlockFormat
+
+COMPILED_FROM = 1 << 16
+"""Elements, or multiplications, from which the compiled routines are worth loading."""
+
+_WIDEST_TABLE = 16
+_PIECE = 1 << 20
+
+
+def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
+    """Return what `codes` stand for, float32 of the same shape.
+
+    Args:
+        codes: Codes of `dtype`, one an item, or an array of the matching ml_dtypes type.
+        dtype: A simple number format whose values float32 holds. Int8 is the plain integer.
+
+    Returns:
+        float32; every NaN is 0x7FC00000.
+
+    Raises:
+        IRTypeError: `dtype` is no such format, or `codes` cannot be codes.
+        IRValueError: A code does not fit the format's width.
+    """
+    array = np.asarray(codes)
+    if array.size < COMPILED_FROM or element_of(dtype).bits > _WIDEST_TABLE:
+        return codec.decode(array, dtype)
+    from . import fast_codec
+
+    return fast_codec.decode(array, dtype)
+
+
+def quantize(
+    x: npt.ArrayLike,
+    dtype: BlockScaledDType,
+    *,
+    axis: int = -1,
+    rule: str | ScaleRule = ScaleRule.FLOOR,
+    infinity: str | InfinityPolicy = InfinityPolicy.NAN,
+) -> MXArray:
+    """Quantise numbers to a block-scaled format.
+
+    Along `axis` every group of the format's block shares a scale; groups never cross a row's end,
+    the last of a row may be short. The scale's exponent is read from the bits of the group's
+    largest magnitude by `rule` and clamped to E8M0; then each element is `x / scale`, rounded once
+    to nearest even and saturated. A group of zeros has code 0 and keeps its signs; a NaN makes its
+    group NaN (scale 255).
+
+    Args:
+        x: Real numbers of at least one axis: numpy floats up to float64, ml_dtypes floats, or
+            integers up to 2^53.
+        dtype: A block-scaled format: MXFP8_E4M3, ..., MXINT8 or NVFP4.
+        axis: The axis to group.
+        rule: `"floor"` (OCP), `"ceil"`, `"even"`, `"rceil"` or `"nv"`, see `ScaleRule`. NVFP4 has
+            a scale of its own kind and takes no rule but the default.
+        infinity: `"nan"` makes the group of an infinity NaN (with the rule nv its scale is 254
+            instead); `"saturate"` gives it the largest scale and the largest element.
+
+    Returns:
+        Element codes in the shape of `x` and scale codes with one entry a group along `axis`.
+
+    Raises:
+        IRTypeError: `dtype` is not block-scaled, or `x` are no real numbers.
+        IRValueError: An axis out of range, or an unknown rule or infinity policy.
+    """
+    form = block_format_of(dtype)
+    chosen = choice(ScaleRule, rule, "rule")
+    policy = choice(InfinityPolicy, infinity, "infinity")
+    array = np.asarray(x)
+    where = checked_axis(axis, array.ndim)
+    shape = array.shape
+    scales_shape = scale_shape(shape, where, form.block)
+    if form.has_tensor_scale:
+        if chosen is not ScaleRule.FLOOR:
+            message = (
+                f"rule must be left out for {dtype.name}, whose scales are no powers of two, "
+                f"not {chosen.value!r}"
+            )
+            raise IRValueError(message)
+        rows = np.moveaxis(floats(array), where, -1)
+        codes, scales, tensor_scale = two_level.quantize_groups(
+            rows.reshape(-1, shape[where]), form, infinity=policy
+        )
+        groups_last = (*rows.shape[:-1], scales_shape[where])
+        return MXArray(
+            np.moveaxis(codes.reshape(rows.shape), -1, where),
+            np.moveaxis(scales.reshape(groups_last), -1, where),
+            dtype,
+            where,
+            tensor_scale,
+        )
+    codes, scales = np.empty(shape, np.uint8), np.empty(scales_shape, np.uint8)
+    is_narrow = array.dtype.kind not in "iu" and array.dtype.itemsize <= 4
+    if array.size >= COMPILED_FROM and is_narrow:
+        from . import fast_quantize
+
+        quantizer = fast_quantize.quantize_groups
+    else:
+        quantizer = _quantize_middle
+    source = _middle(array, where)
+    target = codes.reshape(source.shape)
+    scale_target = scales.reshape(scale_shape(source.shape, 1, form.block))
+    for planes, depth in _pieces(source.shape, form.block):
+        groups = slice(depth.start // form.block, -(-depth.stop // form.block))
+        piece = np.ascontiguousarray(floats(source[planes, depth]))
+        quantizer(
+            piece,
+            target[planes, depth],
+            scale_target[planes, groups],
+            form,
+            rule=chosen,
+            infinity=policy,
+        )
+    return MXArray(codes, scales, dtype, where)
+
+
+def dequantize(mx: MXArray) -> npt.NDArray[np.float32]:
+    """Return what a block-scaled array stands for.
+
+    Args:
+        mx: The array.
+
+    Returns:
+        float32 in the shape of the array: the element times every scale that covers it, rounded
+        once; overflow is infinity, every NaN is 0x7FC00000.
+    """
+    form = block_format_of(mx.dtype)
+    elements = _middle(mx.elements, mx.axis)
+    scales = _middle(mx.scales, mx.axis)
+    if mx.tensor_scale is None:
+        scale_values = scale_table()
+    else:
+        values = decode_table(form.scale).view(np.float32).astype(np.float64)
+        scale_values = values * np.float64(mx.tensor_scale)
+    table = value_table(mx.dtype.element)
+    out = np.empty(elements.shape, np.float32)
+    if elements.size >= COMPILED_FROM:
+        from . import fast_codec
+
+        fast_codec.dequantize(elements, scales, form.block, table, scale_values, out)
+    else:
+        scale = np.repeat(scale_values[scales], form.block, axis=1)[:, : elements.shape[1]]
+        with np.errstate(over="ignore"):
+            out[...] = table[elements] * scale
+    out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
+    return out.reshape(mx.shape)
+
+
+def matmul(a: MXArray, b: MXArray) -> npt.NDArray[np.float32]:
+    """Multiply two block-scaled matrices.
+
+    For each group along K the exact sum of products, times every scale that covers it, is rounded
+    once to float32 and added to a float32 accumulator that starts at +0, groups ascending.
+
+    Args:
+        a: `[M, K]`, grouped along its last axis.
+        b: `[K, N]`, grouped along its first axis, with groups of the same size. The element
+            formats may differ; formats with two levels of scales multiply among themselves.
+
+    Returns:
+        float32 `[M, N]`; every NaN is 0x7FC00000.
+
+    Raises:
+        IRTypeError: An operand is no MXArray, or the formats do not multiply.
+        IRValueError: An operand is no matrix or grouped along another axis, or K differs.
+    """
+    _check_operands(a, b)
+    if a.tensor_scale is not None and b.tensor_scale is not None:
+        form = block_format_of(a.dtype)
+        return two_level.matmul_groups(
+            a.elements,
+            a.scales,
+            b.elements,
+            b.scales,
+            element=a.dtype.element,
+            block=form.block,
+            tensor_scale=(a.tensor_scale, b.tensor_scale),
+        )
+    multiply = reference.matmul_mx
+    if math.prod(a.shape) * b.shape[1] >= COMPILED_FROM:
+        from . import fast_matmul
+
+        multiply = fast_matmul.matmul_mx
+    return multiply(
+        a.elements,
+        a.scales,
+        b.elements,
+        b.scales,
+        a_dtype=a.dtype.element,
+        b_dtype=b.dtype.element,
+    )
+
+
+def _check_operands(a: object, b: object) -> None:
+    for operand, what, axis in ((a, "The left operand", 1), (b, "The right operand", 0)):
+        if not isinstance(operand, MXArray):
+            message = f"{what} must be an MXArray, not {type(operand).__name__}"
+            raise IRTypeError(message)
+        if operand.elements.ndim != 2 or operand.axis != axis:
+            message = (
+                f"{what} must be a matrix grouped along axis {axis}, not of shape "
+                f"{list(operand.shape)} grouped along axis {operand.axis}"
+            )
+            raise IRValueError(message)
+    assert isinstance(a, MXArray)
+    assert isinstance(b, MXArray)
+    left, right = block_format_of(a.dtype), block_format_of(b.dtype)
+    both_plain = not left.has_tensor_scale and not right.has_tensor_scale
+    if a.dtype is not b.dtype and not (both_plain and left.block == right.block == GROUP):
+        message = (
+            f"The operands must both have E8M0 scales over {GROUP} elements, or be of one format, "
+            f"not {a.dtype.name} and {b.dtype.name}"
+        )
+        raise IRTypeError(message)
+    if a.shape[1] != b.shape[0] or a.shape[1] == 0:
+        message = f"The operands must share a K of at least 1, not {a.shape[1]} and {b.shape[0]}"
+        raise IRValueError(message)
+
+
+def _quantize_middle(
+    x: npt.NDArray[Any],
+    codes: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+    form: BlockFormat,
+    *,
+    rule: ScaleRule,
+    infinity: InfinityPolicy,
+) -> None:
+    """Do what `fast_quantize.quantize_groups` does, by the reference and from float64 too."""
+    outer, depth, inner = x.shape
+    rows = x.transpose(0, 2, 1).reshape(outer * inner, depth)
+    results = reference_quantize.quantize_groups(rows, form, rule=rule, infinity=infinity)
+    for target, result in zip((codes, scales), results, strict=True):
+        target[...] = result.reshape(outer, inner, -1).transpose(0, 2, 1)
+
+
+def _middle(array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
+    """Return `array` as `[outer, K, inner]` around `axis`, without a copy where that can be."""
+    shape = array.shape
+    match array.ndim, axis:
+        case 2, 0:
+            return array[None]
+        case 2, 1:
+            return array[:, :, None]
+        case _:
+            return array.reshape(math.prod(shape[:axis]), shape[axis], -1)
+
+
+def _pieces(shape: tuple[int, ...], block: int) -> Iterator[tuple[slice, slice]]:
+    """Cut `[outer, K, inner]` at whole groups into pieces that keep temporary arrays small."""
+    outer, depth, inner = shape
+    plane = max(1, depth * inner)
+    planes = max(1, _PIECE // plane)
+    step = depth if plane <= _PIECE else max(1, _PIECE // (block * inner)) * block
+    for first in range(0, outer, planes):
+        for start in range(0, depth, max(1, step)):
+            yield (
+                slice(first, min(first + planes, outer)),
+                slice(start, min(start + step, depth)),
+            )

@@ -1,0 +1,200 @@
+"""The meaning of every number in plain numpy; here the block-scaled matmul.
+
+Written to be read beside the rules, and fast enough for the interpreter; the compiled twins in the
+`fast_` files are held to it bit for bit.
+
+A group sum is exact because it is formed from integers: an element is an integer in its format's
+unit, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..boxes import GROUP
+from ..dtypes import DType
+from .arguments import MatmulOperands, matmul_operands
+from .codec import decode, encode
+from .elements import FLOAT32_NAN, Summation, block_exponent, element_of, unit_exponent
+from .tables import integers, scale_table, significands, value_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["decode", "encode", "matmul_mx", "round_pair"]
+
+_LOW_BITS = 16
+_FLOAT64_BITS = 53
+
+
+def matmul_mx(
+    a: npt.ArrayLike,
+    a_scales: npt.ArrayLike,
+    b: npt.ArrayLike,
+    b_scales: npt.ArrayLike,
+    *,
+    a_dtype: DType,
+    b_dtype: DType,
+    acc: npt.ArrayLike | None = None,
+    bias: npt.ArrayLike | None = None,
+    valid_k: int | None = None,
+    sum: Summation | str = Summation.GROUP,  # noqa: A002 - the public name of the choice
+) -> npt.NDArray[np.float32]:
+    """Multiply two block-scaled matrices, bit for bit as the machine's cube does.
+
+    For each group of 32 along K the sum of products is exact, is scaled by both scales and rounded
+    once to float32 (nearest even), and is added to the float32 accumulator, groups ascending. With
+    `sum="sequential"` every element is a group of its own.
+
+    Args:
+        a: Element codes uint8 `[M, K]`, one element a byte.
+        a_scales: E8M0 codes uint8 `[M, G]` in logical order; columns beyond the valid K's groups
+            are never read.
+        b: Element codes uint8 `[K, N]`.
+        b_scales: E8M0 codes uint8 `[G, N]`.
+        a_dtype: Element format of `a`, at most 8 bits wide; Int8 counts in units of 2^-6.
+        b_dtype: Element format of `b`.
+        acc: float32 `[M, N]` to start from; +0 without.
+        bias: float32 `[1, N]` to start every row from.
+        valid_k: Elements along K that take part, 1..K; all by default.
+        sum: `"group"` or `"sequential"`.
+
+    Returns:
+        float32 `[M, N]`; every NaN is 0x7FC00000.
+
+    Raises:
+        IRTypeError: Codes, scales, accumulator or bias of the wrong type.
+        IRValueError: Shapes that do not fit together, a valid K outside 1..K, or an unknown `sum`.
+    """
+    order = Summation.of(sum)
+    operands = matmul_operands(
+        a,
+        a_scales,
+        b,
+        b_scales,
+        a_dtype=a_dtype,
+        b_dtype=b_dtype,
+        acc=acc,
+        bias=bias,
+        valid_k=valid_k,
+    )
+    out = operands.start
+    with np.errstate(over="ignore", invalid="ignore"):
+        match order:
+            case Summation.GROUP:
+                _add_groups(out, operands, a_dtype, b_dtype)
+            case Summation.SEQUENTIAL:
+                _add_elements(out, operands, a_dtype, b_dtype)
+    out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
+    return out
+
+
+def round_pair(
+    high: npt.NDArray[np.int64],
+    low: npt.NDArray[np.int64],
+    *,
+    low_bits: int,
+    exponent: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float32]:
+    """Round `(high * 2^low_bits + low) * 2^exponent` once to float32, nearest even.
+
+    Args:
+        high: Upper parts, magnitude below 2^53 after the carry out of `low`.
+        low: Lower parts, any int64.
+        low_bits: Weight of `high`, at most 24.
+        exponent: Power of two, -900..900.
+
+    Returns:
+        float32; subnormals are kept, overflow is infinity, an exact zero is +0 and a negative
+        value that underflows is -0.
+    """
+    carry = low >> low_bits
+    high = high + carry
+    low = low - (carry << low_bits)
+    fits = np.abs(high) < 1 << (_FLOAT64_BITS - 1 - low_bits)
+    # Rounding to odd: a set last bit stands for "and a little more", which the one rounding
+    # below, at least two bits coarser, cannot mistake for a tie.
+    whole = np.where(fits, (high << low_bits) + low, high | (low != 0))
+    shift = np.where(fits, exponent, exponent + low_bits)
+    return np.ldexp(whole.astype(np.float64), shift).astype(np.float32)
+
+
+def _add_groups(
+    out: npt.NDArray[np.float32], operands: MatmulOperands, a_dtype: DType, b_dtype: DType
+) -> None:
+    left = _Side(a_dtype, operands.a)
+    right = _Side(b_dtype, operands.b)
+    unit = left.unit + right.unit
+    _, scale_exponents = significands(DType.E8M0)
+    low_bits = _LOW_BITS if left.largest * right.largest * GROUP >= 1 << _FLOAT64_BITS else 0
+    upper = right.whole >> _LOW_BITS if low_bits else np.zeros_like(right.whole)
+    lower = right.whole - (upper << _LOW_BITS)
+    depth = operands.a.shape[1]
+    for group, first in enumerate(range(0, depth, GROUP)):
+        cut = slice(first, min(first + GROUP, depth))
+        part = left.whole[:, cut]
+        low = _exact_product(part, lower[cut])
+        high = _exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
+        a_scale = operands.a_scales[:, group, None]
+        b_scale = operands.b_scales[group]
+        exponent = scale_exponents[a_scale] + scale_exponents[b_scale] + unit
+        term = round_pair(high, low, low_bits=low_bits, exponent=exponent)
+        if left.is_special[:, cut].any() or right.is_special[cut].any():
+            _put_specials(term, left.value[:, cut], right.value[cut])
+        term[np.isnan(scale_table()[a_scale]) | np.isnan(scale_table()[b_scale])] = np.nan
+        out += term
+
+
+def _add_elements(
+    out: npt.NDArray[np.float32], operands: MatmulOperands, a_dtype: DType, b_dtype: DType
+) -> None:
+    left = value_table(a_dtype)[operands.a]
+    right = value_table(b_dtype)[operands.b]
+    scale = scale_table()
+    for k in range(operands.a.shape[1]):
+        product = left[:, k, None] * right[k] + 0.0  # an exact zero is +0, whatever the signs
+        both = scale[operands.a_scales[:, k // GROUP, None]] * scale[operands.b_scales[k // GROUP]]
+        out += (product * both).astype(np.float32)
+
+
+class _Side:
+    """One operand in the forms that a group sum needs."""
+
+    def __init__(self, dtype: DType, codes: npt.NDArray[np.uint8]) -> None:
+        element = element_of(dtype)
+        self.unit = unit_exponent(element) + block_exponent(element)
+        self.largest = int(np.abs(integers(dtype)).max())
+        self.whole = integers(dtype)[codes]
+        self.value = value_table(dtype)[codes]
+        self.is_special = ~np.isfinite(self.value)
+
+
+def _exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Multiply integer matrices through float64, which is exact while every sum stays below 2^53."""
+    largest = int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) * a.shape[1]
+    assert largest < 1 << _FLOAT64_BITS, largest
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
+
+
+def _put_specials(
+    term: npt.NDArray[np.float32], a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
+) -> None:
+    """Overwrite the sums that a NaN or an infinity among their products decides, as IEEE does.
+
+    How often a product is +inf, -inf or NaN is itself a matrix product of indicators.
+    """
+    positive = _count(a == np.inf, b > 0) + _count(a > 0, b == np.inf)
+    positive += _count(a == -np.inf, b < 0) + _count(a < 0, b == -np.inf)
+    negative = _count(a == np.inf, b < 0) + _count(a < 0, b == np.inf)
+    negative += _count(a == -np.inf, b > 0) + _count(a > 0, b == -np.inf)
+    invalid = _count(np.isinf(a), b == 0) + _count(a == 0, np.isinf(b))
+    nan = np.isnan(a).any(axis=1, keepdims=True) | np.isnan(b).any(axis=0, keepdims=True)
+    term[positive > 0] = np.inf
+    term[negative > 0] = -np.inf
+    term[nan | (invalid > 0) | ((positive > 0) & (negative > 0))] = np.nan
+
+
+def _count(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return a.astype(np.float64) @ b.astype(np.float64)

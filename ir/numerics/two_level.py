@@ -1,0 +1,158 @@
+"""Formats with two levels of scales (NVFP4): E4M3 over a block, one float32 over the tensor.
+
+An element is worth `element * block scale * tensor scale`. Every comparison and every product
+below is exact in float64 or in integers, so each result is rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dtypes import DType
+from ..dtypes.formats import FloatFormat, format_of
+from .block_format import BlockFormat, InfinityPolicy
+from .elements import FLOAT32_NAN, unit_exponent
+from .parts import take_apart
+from .reference import round_pair
+from .tables import decode_table, integers, significands
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_SCALE = format_of(DType.E4M3)
+_HALF = 24
+_LEAST_FLOAT32 = np.uint32(1).view(np.float32)
+_PRODUCT_LIMIT = 1 << 28
+
+
+def quantize_groups(
+    x: npt.NDArray[Any], form: BlockFormat, *, infinity: InfinityPolicy
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], np.float32]:
+    """Quantise rows to a format with two levels of scales.
+
+    The tensor scale is float32(amax / (max element * 448)) of the tensor's largest finite
+    magnitude, 1 for a tensor of zeros; a block's scale is the E4M3 number nearest to
+    amax / (max element * tensor scale).
+
+    Args:
+        x: float32 or float64 `[R, K]`; the last group of a row may be short.
+        form: The block format.
+        infinity: What an infinity does to its group: a NaN scale, or the largest scale with the
+            infinity as the largest element.
+
+    Returns:
+        Element codes uint8 `[R, K]`, E4M3 scale codes uint8 `[R, ceil(K / block)]` and the tensor
+        scale.
+    """
+    element = form.element
+    assert isinstance(element, FloatFormat), element.name
+    rows, depth = x.shape
+    groups = -(-depth // form.block)
+    padded = np.zeros((rows, groups, form.block))
+    padded.reshape(rows, -1)[:, :depth] = x
+    magnitude = np.abs(padded)
+    is_finite = np.isfinite(padded)
+    amax = np.where(is_finite, magnitude, 0.0).max(axis=2, initial=0.0)
+    tensor_scale = _tensor_scale(float(amax.max(initial=0.0)), form)
+
+    steps = _midpoints(_SCALE) * (form.max * float(tensor_scale))
+    scales = _nearest(amax, steps)
+    largest = infinity is InfinityPolicy.SATURATE
+    assert _SCALE.nan_code is not None
+    has_infinity = np.isinf(padded).any(axis=2)
+    scales = np.where(has_infinity, _SCALE.max_code if largest else _SCALE.nan_code, scales)
+    is_nan = np.isnan(padded).any(axis=2)
+    scales = np.where(is_nan, _SCALE.nan_code, scales)
+
+    value = decode_table(DType.E4M3).view(np.float32)[scales].astype(np.float64)
+    unit = value * float(tensor_scale)
+    codes = np.zeros(padded.shape, np.int64)
+    for code, midpoint in enumerate(_midpoints(element)):
+        edge = (midpoint * unit)[:, :, None]
+        codes += (magnitude > edge) | ((magnitude == edge) & (code % 2 == 1))
+    codes[unit == 0.0] = 0
+    codes = np.where(np.signbit(padded), codes | element.sign_mask, codes)
+    codes = np.where((scales == _SCALE.nan_code)[:, :, None], form.nan_element, codes)
+    flat = codes.reshape(rows, -1)[:, :depth]
+    return flat.astype(np.uint8), scales.astype(np.uint8), tensor_scale
+
+
+def matmul_groups(
+    a: npt.NDArray[np.uint8],
+    a_scales: npt.NDArray[np.uint8],
+    b: npt.NDArray[np.uint8],
+    b_scales: npt.NDArray[np.uint8],
+    *,
+    element: DType,
+    block: int,
+    tensor_scale: tuple[np.float32, np.float32],
+) -> npt.NDArray[np.float32]:
+    """Multiply two matrices of a format with two levels of scales.
+
+    For each block along K the exact sum of products times all four scales is rounded once to
+    float32 and added to the float32 accumulator, blocks ascending.
+
+    Args:
+        a: Element codes uint8 `[M, K]`.
+        a_scales: E4M3 codes uint8 `[M, G]`.
+        b: Element codes uint8 `[K, N]`.
+        b_scales: E4M3 codes uint8 `[G, N]`.
+        element: The element's dtype, with neither NaN nor infinity and of at most 4 bits.
+        block: Elements that share one scale.
+        tensor_scale: The tensor scales of `a` and of `b`, finite.
+
+    Returns:
+        float32 `[M, N]`; every NaN is 0x7FC00000.
+    """
+    whole = integers(element)
+    scale_significand, scale_exponent = significands(DType.E4M3)
+    values = decode_table(DType.E4M3).view(np.float32)
+    top = int(np.abs(whole).max()) ** 2 * block * int(np.abs(scale_significand).max()) ** 2
+    assert top < _PRODUCT_LIMIT, element.name
+    both = take_apart(np.array(tensor_scale, np.float32))
+    tensor = int(both.significand[0]) * int(both.significand[1])
+    if both.negative[0] != both.negative[1]:
+        tensor = -tensor
+    base = int(both.exponent.sum()) + 2 * unit_exponent(format_of(element))
+    out = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for group, first in enumerate(range(0, a.shape[1], block)):
+            cut = slice(first, first + block)
+            left, right = a_scales[:, group, None], b_scales[group]
+            product = whole[a[:, cut]] @ whole[b[cut]]
+            product = product * scale_significand[left] * scale_significand[right]
+            exponent = scale_exponent[left] + scale_exponent[right] + base
+            term = round_pair(
+                product * (tensor >> _HALF),
+                product * (tensor & ((1 << _HALF) - 1)),
+                low_bits=_HALF,
+                exponent=exponent,
+            )
+            term[np.isnan(values[left]) | np.isnan(values[right])] = np.nan
+            out += term
+    out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
+    return out
+
+
+def _tensor_scale(amax: float, form: BlockFormat) -> np.float32:
+    if amax == 0.0:
+        return np.float32(1)
+    wanted = amax / (form.max * _SCALE.max)
+    return np.float32(min(max(wanted, float(_LEAST_FLOAT32)), float(np.finfo(np.float32).max)))
+
+
+def _midpoints(element: FloatFormat) -> npt.NDArray[np.float64]:
+    """Return what lies halfway between each magnitude code and the next, ascending."""
+    values = np.array([element.value(code) for code in range(element.max_code + 1)])
+    return (values[:-1] + values[1:]) / 2
+
+
+def _nearest(
+    values: npt.NDArray[np.float64], midpoints: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Return the code nearest to each value, ties to the even code."""
+    below = np.searchsorted(midpoints, values, side="left")
+    tie = np.searchsorted(midpoints, values, side="right") > below
+    return below + (tie & (below % 2 == 1))

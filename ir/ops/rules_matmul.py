@@ -1,0 +1,198 @@
+"""Type rules of the block-scaled matmuls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..boxes import GROUP
+from ..dtypes import E1M2, DType
+from ..expr import Expr, index
+from ..types import (
+    SCALE_ARRANGEMENT,
+    CompactMode,
+    MemorySpace,
+    TileType,
+    TileView,
+    constant_dim,
+    implicit_tile_view,
+)
+from .checks import arrangement_name, operand_type, same_dim, same_dims, show_dims
+from .rules_memory import SCALE_DTYPES, SCALE_LAYOUT, scale_hint
+
+if TYPE_CHECKING:
+    from .row import CallSite
+
+#: The element dtypes that the cube multiplies with each other; a pair takes both from one set.
+OPERAND_SETS: tuple[tuple[DType, ...], ...] = (
+    (DType.E4M3, DType.E5M2),
+    (DType.E2M1, E1M2),
+)
+#: What the physical extents of a matmul must be multiples of.
+MULTIPLES = {"M": 16, "K": 64, "N": 32}
+
+
+def infer_matmul_mx(site: CallSite) -> TileType:
+    """Return the accumulator of lhs times rhs."""
+    return _product_type(site, first=0)
+
+
+def infer_matmul_mx_acc(site: CallSite) -> TileType:
+    """Return the accumulator after the product of lhs and rhs was added to it."""
+    product = _product_type(site, first=1)
+    acc = operand_type(site, 0, TileType)
+    _check_space(site, 0)
+    if acc.dtype is not DType.Float32:
+        message = f"acc must hold Float32, not {acc.dtype.name}"
+        raise site.type_error(message)
+    if not same_dims(acc.shape, product.shape):
+        message = f"acc must be {show_dims(product.shape)}, not {show_dims(acc.shape)}"
+        raise site.value_error(message)
+    if not same_dims(acc.valid_shape, product.valid_shape):
+        message = (
+            f"the valid shape of acc must be {show_dims(product.valid_shape)}, "
+            f"not {show_dims(acc.valid_shape)}"
+        )
+        raise site.value_error(message)
+    return product
+
+
+def infer_matmul_mx_bias(site: CallSite) -> TileType:
+    """Return the accumulator of lhs times rhs, started from a row of biases."""
+    product = _product_type(site, first=0)
+    bias = operand_type(site, 4, TileType)
+    _check_space(site, 4)
+    if bias.dtype is not DType.Float32:
+        message = f"bias must hold Float32, not {bias.dtype.name}"
+        raise site.type_error(message)
+    one = index(1)
+    wanted, valid = (one, product.shape[1]), (one, product.valid_shape[1])
+    if not same_dims(bias.shape, wanted):
+        message = f"bias must be {show_dims(wanted)}, not {show_dims(bias.shape)}"
+        raise site.value_error(message)
+    if not same_dims(bias.valid_shape, valid):
+        message = (
+            f"the valid shape of bias must be {show_dims(valid)}, not {show_dims(bias.valid_shape)}"
+        )
+        raise site.value_error(message)
+    return product
+
+
+def _product_type(site: CallSite, *, first: int) -> TileType:
+    lhs, lhs_scale, rhs, rhs_scale = (
+        operand_type(site, position, TileType) for position in range(first, first + 4)
+    )
+    for position in range(first, first + 4):
+        _check_space(site, position)
+    _check_pair(site, lhs, rhs)
+    _check_extents(site, lhs, rhs)
+    if site.args[first + 1] is site.args[first + 3]:
+        message = "lhs_scale and rhs_scale must be two tiles, not the same one"
+        raise site.value_error(message)
+    _check_scale(site, first + 1, lhs_scale, lhs, k_axis=1)
+    _check_scale(site, first + 3, rhs_scale, rhs, k_axis=0)
+    shape = (lhs.shape[0], rhs.shape[1])
+    valid = (lhs.valid_shape[0], rhs.valid_shape[1])
+    place = implicit_tile_view(shape, MemorySpace.Acc)
+    full_rows = same_dim(valid[0], shape[0]) is True
+    view = TileView(
+        valid,
+        blayout=place.blayout,
+        slayout=place.slayout,
+        fractal=place.fractal,
+        compact=CompactMode.null if full_rows else CompactMode.normal,
+    )
+    return TileType(shape, DType.Float32, None, view, MemorySpace.Acc)
+
+
+def _check_space(site: CallSite, position: int) -> None:
+    """Refuse a tile that was placed elsewhere; one that is unplaced or in Mat can still be moved."""
+    operand = site.row.operands[position]
+    space = operand_type(site, position, TileType).memory_space
+    (wanted,) = operand.spaces
+    movable = wanted is not MemorySpace.Acc and space is MemorySpace.Mat
+    if space is not None and space is not wanted and not movable:
+        message = f"{operand.name} must lie in {wanted.name}, not in {space.name}"
+        raise site.value_error(message, f"pl.move it to pl.Mem.{wanted.name}")
+
+
+def _check_pair(site: CallSite, lhs: TileType, rhs: TileType) -> None:
+    pair = (lhs.dtype, rhs.dtype)
+    if any(all(dtype in legal for dtype in pair) for legal in OPERAND_SETS):
+        return
+    sets = " or ".join(f"both from {{{', '.join(d.name for d in s)}}}" for s in OPERAND_SETS)
+    message = f"lhs and rhs must be {sets}, not {lhs.dtype.name} and {rhs.dtype.name}"
+    mixed = all(any(dtype in legal for legal in OPERAND_SETS) for dtype in pair)
+    hint = "cast the 4-bit operand to E4M3 first (pl.cast): the cube has no FP8 x FP4 product"
+    raise site.type_error(message, hint if mixed else None)
+
+
+def _check_extents(site: CallSite, lhs: TileType, rhs: TileType) -> None:
+    for name, tile in (("lhs", lhs), ("rhs", rhs)):
+        if len(tile.shape) != 2:
+            message = f"{name} must have rank 2, not {len(tile.shape)}"
+            raise site.value_error(message)
+    found = {"M": lhs.shape[0], "K": lhs.shape[1], "N": rhs.shape[1]}
+    for name, dim in found.items():
+        value = constant_dim(dim)
+        if value is not None and value % MULTIPLES[name]:
+            message = f"the physical {name} must be a multiple of {MULTIPLES[name]}, not {value}"
+            hint = "load a larger window and narrow it by valid_shape"
+            raise site.value_error(message, hint)
+    for name, tile in (("lhs", lhs), ("rhs", rhs)):
+        if any(constant_dim(dim) == 0 for dim in tile.valid_shape):
+            valid = show_dims(tile.valid_shape)
+            message = f"{name} must have valid elements, not the valid shape {valid}"
+            raise site.value_error(message)
+    _check_equal(site, "the physical K", lhs.shape[1], rhs.shape[0])
+    _check_equal(site, "the valid K", lhs.valid_shape[1], rhs.valid_shape[0])
+
+
+def _check_equal(site: CallSite, what: str, left: Expr, right: Expr) -> None:
+    if same_dim(left, right) is False:
+        a, b = constant_dim(left), constant_dim(right)
+        message = f"{what} must be the same on both sides, but lhs has {a} and rhs has {b}"
+        raise site.value_error(message)
+
+
+def _check_scale(
+    site: CallSite, position: int, scale: TileType, data: TileType, *, k_axis: int
+) -> None:
+    operand = site.row.operands[position]
+    name, (space,) = operand.name, operand.spaces
+    layout = SCALE_LAYOUT[space]
+    # Bytes that are still in Mat become E8M0 on their move into the scale buffer.
+    unmoved = scale.memory_space is MemorySpace.Mat and scale.dtype in SCALE_DTYPES
+    if scale.dtype is not DType.E8M0 and not unmoved:
+        message = f"{name} must hold E8M0, not {scale.dtype.name}"
+        raise site.type_error(message)
+    found = scale.get_effective_tile_view()
+    if found.arrangement != SCALE_ARRANGEMENT[layout]:
+        message = (
+            f"{name} must come from a tensor in {layout.name}, not in {arrangement_name(found)}"
+        )
+        raise site.value_error(message, scale_hint(layout))
+    wanted = _scale_shape(data.shape, k_axis)
+    if not same_dims(scale.shape, wanted):
+        message = (
+            f"{name} must be {show_dims(wanted)}, one scale for {GROUP} elements along K, "
+            f"not {show_dims(scale.shape)}"
+        )
+        raise site.value_error(message)
+    least = _scale_shape(data.valid_shape, k_axis)
+    for has, needs in zip(scale.valid_shape, least, strict=True):
+        a, b = constant_dim(has), constant_dim(needs)
+        if a is not None and b is not None and a < b:
+            message = (
+                f"the valid shape of {name} must cover {show_dims(least)}, "
+                f"not {show_dims(scale.valid_shape)}"
+            )
+            raise site.value_error(message)
+
+
+def _scale_shape(dims: tuple[Expr, ...], k_axis: int) -> tuple[Expr, ...]:
+    """Return `dims` with the K axis counted in groups; a symbolic extent stays as it is."""
+    groups = constant_dim(dims[k_axis])
+    if groups is None:
+        return dims
+    counted = index(-(-groups // GROUP))
+    return (dims[0], counted) if k_axis == 1 else (counted, dims[1])

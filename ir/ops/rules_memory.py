@@ -1,0 +1,374 @@
+"""Type rules of the ops that carry data between memories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes import BFloat16, DType, Float16, UInt8
+from ..expr import Expr, Type, index
+from ..types import (
+    SCALE_ARRANGEMENT,
+    MemorySpace,
+    TensorLayout,
+    TensorType,
+    TileLayout,
+    TileType,
+    TileView,
+    constant_dim,
+    constant_dims,
+    implicit_tile_view,
+)
+from .checks import (
+    arrangement_name,
+    check_offsets,
+    check_rank,
+    check_shape,
+    check_window,
+    clamped_extents,
+    operand_dims,
+    operand_type,
+    same_dims,
+    show_dims,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..types import Dims
+    from .row import CallSite
+
+_TILE_RANK = 2
+SCALE_DTYPES = (DType.E8M0, UInt8)
+#: What the fixpipe can write, by the dtype in the accumulator.
+ACC_STORE_DTYPES: Mapping[DType, tuple[DType, ...]] = {
+    DType.Float32: (DType.Float32, BFloat16, Float16),
+    DType.Int32: (DType.Int32,),
+}
+SCALE_LAYOUT = {
+    MemorySpace.LeftScale: TensorLayout.MX_A_ZZ,
+    MemorySpace.RightScale: TensorLayout.MX_B_NN,
+}
+_DATA_OF_SCALE = {
+    MemorySpace.LeftScale: MemorySpace.Left,
+    MemorySpace.RightScale: MemorySpace.Right,
+}
+_L0 = (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias, *SCALE_LAYOUT)
+#: Where a tile can be moved from each memory.
+MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
+    MemorySpace.Mat: _L0,
+    MemorySpace.Vec: (MemorySpace.Mat,),
+    MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
+}
+_LOAD_TARGETS = (MemorySpace.Vec, MemorySpace.Mat)
+
+
+# --------------------------------------------------------------------------- load
+
+
+def complete_load(site: CallSite) -> tuple[Expr, ...]:
+    """Return the operands of a load with the valid shape, which defaults to the window."""
+    tensor, offsets, window, *valid = site.args
+    return (tensor, offsets, window, *(valid or (window,)))
+
+
+def default_load_target(operands: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Mat as the target of a load of MX scales that names none."""
+    source = getattr(operands[0], "type", None) if operands else None
+    boxed = isinstance(source, TensorType) and source.layout.is_mx
+    if boxed and attributes.get("target_memory") is None:
+        return {"target_memory": MemorySpace.Mat}
+    return {}
+
+
+def infer_load(site: CallSite) -> TileType:
+    """Return the tile of a load from a tensor in its logical shape."""
+    tensor = operand_type(site, 0, TensorType)
+    offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
+    for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
+        check_rank(site, dims, len(tensor.shape), what, "the tensor")
+    check_shape(site, window, tensor.dtype)
+    check_offsets(site, offsets, tensor.dtype)
+    space = site.kwargs.get("target_memory")
+    if space is not None and space not in _LOAD_TARGETS:
+        message = f"target_memory must be Vec or Mat, not {space.name}"
+        raise site.value_error(message, f"load to Mat, then pl.move to {space.name}")
+    _check_valid(site, valid, window)
+    source = tensor.valid_shape or tensor.shape
+    if site.kwargs.get("clamp"):
+        valid = clamped_extents(offsets, valid, source)
+    else:
+        hint = "narrow valid_shape to what the tensor has, or clamp=True"
+        check_window(site, offsets, valid, source, what="what is loaded", hint=hint)
+    if tensor.layout.is_mx:
+        view = _scale_load_view(site, tensor, offsets, window, valid)
+    elif tensor.layout is TensorLayout.DN and space is MemorySpace.Mat:
+        view = TileView(valid, blayout=TileLayout.row_major, slayout=TileLayout.col_major)
+    else:
+        view = view_with_valid(implicit_tile_view(window, space), valid)
+    return TileType(window, tensor.dtype, None, view, space)
+
+
+def _check_valid(site: CallSite, valid: Dims, window: Dims) -> None:
+    for axis, (part, whole) in enumerate(zip(valid, window, strict=True)):
+        size, limit = constant_dim(part), constant_dim(whole)
+        if size is not None and limit is not None and not 0 < size <= limit:
+            message = f"valid_shape must be in 1..{limit} on axis {axis}, not {size}"
+            raise site.value_error(message)
+
+
+def _scale_load_view(
+    site: CallSite, tensor: TensorType, offsets: Dims, window: Dims, valid: Dims
+) -> TileView:
+    layout = tensor.layout.name
+    if tensor.dtype not in SCALE_DTYPES:
+        message = f"a tensor in {layout} must hold E8M0 or UInt8, not {tensor.dtype.name}"
+        raise site.type_error(message)
+    if len(tensor.shape) != _TILE_RANK:
+        message = f"a tensor in {layout} must have rank 2, not {len(tensor.shape)}"
+        raise site.value_error(message)
+    if tensor.stride and not is_packed(tensor):
+        message = f"a tensor in {layout} must be packed, not of stride {show_dims(tensor.stride)}"
+        raise site.value_error(message)
+    if site.kwargs.get("target_memory") is not MemorySpace.Mat:
+        found = site.kwargs.get("target_memory")
+        named = "another one" if found is None else found.name
+        message = f"a load from {layout} requires target_memory=MemorySpace.Mat, not {named}"
+        raise site.value_error(message)
+    check_window(site, offsets, window, tensor.shape, what="the window of scale boxes")
+    blayout, slayout, fractal = SCALE_ARRANGEMENT[tensor.layout]
+    return TileView(valid, blayout=blayout, slayout=slayout, fractal=fractal)
+
+
+def is_packed(tensor: TensorType) -> bool:
+    """Return whether a tensor's strides are those of a packed row-major one."""
+    shape, stride = constant_dims(tensor.shape), constant_dims(tensor.stride)
+    if shape is None or stride is None or len(shape) != len(stride):
+        return False
+    step = 1
+    for dim, found in zip(reversed(shape), reversed(stride), strict=True):
+        if dim != 1 and found != step:
+            return False
+        step *= dim
+    return True
+
+
+def infer_blocked_load(site: CallSite, stored: Type) -> TileType:
+    """Return the tile of a load of scale boxes, given the type that the call has.
+
+    Offsets count boxes, the window is whole boxes, and the tile keeps its logical shape; its valid
+    shape is metadata that the call alone knows.
+    """
+    tensor = operand_type(site, 0, TensorType)
+    offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
+    for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
+        check_rank(site, dims, len(tensor.shape), what, "the blocked tensor")
+    if not same_dims(window, valid):
+        message = f"must take whole boxes, not {show_dims(valid)} of {show_dims(window)}"
+        raise site.value_error(message)
+    check_offsets(site, offsets, tensor.dtype)
+    check_window(site, offsets, window, tensor.shape, what="the window of scale boxes")
+    shape = logical_window(tensor.layout, window)
+    if not isinstance(stored, TileType) or not same_dims(stored.shape, shape):
+        message = f"must give a tile of {show_dims(shape)}, not {stored!r}"
+        raise site.type_error(message)
+    blayout, slayout, fractal = SCALE_ARRANGEMENT[tensor.layout]
+    view = TileView(stored.valid_shape, blayout=blayout, slayout=slayout, fractal=fractal)
+    return TileType(shape, tensor.dtype, None, view, MemorySpace.Mat)
+
+
+def logical_window(layout: TensorLayout, blocked: Dims) -> Dims:
+    """Return the logical rank-2 shape of a blocked one: [1, rows/16, groups/2, 16, 2]."""
+    counts = constant_dims(blocked[1:3])
+    assert counts is not None, blocked
+    rows, groups = index(counts[0] * BOX_ROWS), index(counts[1] * BOX_GROUPS)
+    return (rows, groups) if layout is TensorLayout.MX_A_ZZ else (groups, rows)
+
+
+# --------------------------------------------------------------------------- store
+
+
+def infer_store(site: CallSite) -> TensorType:
+    """Return the tensor of a store: the output tensor with a new value."""
+    tile = operand_type(site, 0, TileType)
+    offsets = operand_dims(site, 1)
+    tensor = operand_type(site, 2, TensorType)
+    _check_store_source(site, tile, tensor)
+    check_rank(site, offsets, len(tensor.shape), "offsets", "the output tensor")
+    check_offsets(site, offsets, tensor.dtype)
+    extents = tile.valid_shape
+    if len(site.args) > 3:
+        window = operand_dims(site, 3)
+        check_rank(site, window, len(tensor.shape), "shapes", "the output tensor")
+        _check_same_count(site, window, tile.shape)
+        if not same_dims(tile.valid_shape, tile.shape):
+            message = (
+                f"a tile that is stored by shapes must be valid as a whole, not only "
+                f"{show_dims(tile.valid_shape)} of {show_dims(tile.shape)}"
+            )
+            raise site.value_error(message)
+        extents = window
+    elif len(tile.shape) != len(tensor.shape):
+        message = (
+            f"a tile of rank {len(tile.shape)} must go into a tensor of that rank, "
+            f"not {len(tensor.shape)}"
+        )
+        raise site.value_error(message, "give shapes, the window in the tensor's rank")
+    check_window(site, offsets, extents, tensor.shape, what="what is stored")
+    return tensor
+
+
+def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> None:
+    space = tile.memory_space
+    if space is not None and space in (*_L0, MemorySpace.ScalarLocal):
+        message = f"a tile must be stored from Acc or Vec, not from {space.name}"
+        raise site.value_error(message)
+    allowed = (tile.dtype,)
+    if space is MemorySpace.Acc:
+        allowed = ACC_STORE_DTYPES.get(tile.dtype, ())
+    if tensor.dtype not in allowed:
+        names = ", ".join(dtype.name for dtype in allowed)
+        where = f" in {space.name}" if space is not None else ""
+        message = (
+            f"a tile of {tile.dtype.name}{where} must be stored as {names}, "
+            f"not into a tensor of {tensor.dtype.name}"
+        )
+        raise site.type_error(message)
+
+
+def _check_same_count(site: CallSite, window: Dims, shape: Dims) -> None:
+    wanted, found = constant_dims(shape), constant_dims(window)
+    if wanted is not None and found is not None and _product(wanted) != _product(found):
+        message = (
+            f"shapes must hold the {_product(wanted)} elements of the tile {show_dims(shape)}, "
+            f"not the {_product(found)} of {show_dims(window)}"
+        )
+        raise site.value_error(message)
+
+
+def _product(values: Sequence[int]) -> int:
+    result = 1
+    for value in values:
+        result *= value
+    return result
+
+
+def infer_blocked_store(site: CallSite, stored: Type) -> TensorType:
+    """Return the tensor of a store of scale boxes into a blocked tensor."""
+    del stored
+    tile = operand_type(site, 0, TileType)
+    offsets, tensor = operand_dims(site, 1), operand_type(site, 2, TensorType)
+    check_rank(site, offsets, len(tensor.shape), "offsets", "the blocked tensor")
+    check_offsets(site, offsets, tensor.dtype)
+    found = tile.get_effective_tile_view()
+    if found.arrangement != SCALE_ARRANGEMENT[tensor.layout]:
+        message = (
+            f"a tile for a tensor in {tensor.layout.name} must lie in that layout, "
+            f"not in {arrangement_name(found)}"
+        )
+        raise site.value_error(message)
+    return tensor
+
+
+# --------------------------------------------------------------------------- move
+
+
+def infer_move(site: CallSite) -> TileType:
+    """Return the tile of a move, in the arrangement that its new memory expects."""
+    tile = operand_type(site, 0, TileType)
+    target: MemorySpace = site.kwargs["target_memory"]
+    source = tile.memory_space
+    if source is not None and source is not target and target not in MOVES.get(source, ()):
+        reachable = ", ".join(space.name for space in MOVES.get(source, ())) or "nowhere"
+        message = f"a tile cannot go from {source.name} to {target.name}"
+        raise site.value_error(message, f"from {source.name} it can go to: {reachable}")
+    if target in SCALE_LAYOUT:
+        return _scale_move(site, tile, target)
+    view = tile.get_effective_tile_view()
+    if source is not target:
+        if source is MemorySpace.Mat and view.arrangement in SCALE_ARRANGEMENT.values():
+            own = _space_of_scales(view)
+            message = (
+                f"a tile of scales in {arrangement_name(view)} must go to {own.name}, "
+                f"not to {target.name}"
+            )
+            raise site.value_error(message)
+        view = implicit_tile_view(tile.shape, target)
+    blayout = site.kwargs.get("blayout", view.blayout)
+    slayout = site.kwargs.get("slayout", view.slayout)
+    boxes = [a for a in SCALE_ARRANGEMENT.values() if a[:2] == (blayout, slayout)]
+    fractal = boxes[0][2] if boxes and tile.dtype in SCALE_DTYPES else view.fractal
+    moved = TileView(tile.valid_shape, None, None, blayout, slayout, fractal)
+    return TileType(tile.shape, tile.dtype, None, moved, target)
+
+
+def _space_of_scales(view: TileView) -> MemorySpace:
+    """Return the scale buffer that a tile of scale boxes is made for."""
+    return next(
+        space
+        for space, layout in SCALE_LAYOUT.items()
+        if SCALE_ARRANGEMENT[layout] == view.arrangement
+    )
+
+
+def _scale_move(site: CallSite, tile: TileType, target: MemorySpace) -> TileType:
+    layout = SCALE_LAYOUT[target]
+    if site.kwargs.get("blayout") or site.kwargs.get("slayout"):
+        message = f"a move to {target.name} must leave blayout and slayout alone"
+        raise site.value_error(message)
+    if tile.dtype not in SCALE_DTYPES:
+        message = f"a tile for {target.name} must hold E8M0 or UInt8, not {tile.dtype.name}"
+        raise site.type_error(message)
+    if len(tile.shape) != _TILE_RANK:
+        message = f"a tile for {target.name} must have rank 2, not {len(tile.shape)}"
+        raise site.value_error(message)
+    view = tile.get_effective_tile_view()
+    if view.arrangement != SCALE_ARRANGEMENT[layout]:
+        message = (
+            f"the scales for {target.name} must come from a tensor in {layout.name}, "
+            f"not in {arrangement_name(view)}"
+        )
+        raise site.value_error(message, scale_hint(layout))
+    moved = view_with_valid(implicit_tile_view(tile.shape, target), tile.valid_shape)
+    return TileType(tile.shape, DType.E8M0, None, moved, target)
+
+
+def scale_hint(layout: TensorLayout) -> str:
+    """Return how a scale tensor comes to be in `layout`."""
+    side = "left" if layout is TensorLayout.MX_A_ZZ else "right"
+    return (
+        f"annotate the {side} operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.{layout.name}] "
+        "and give their bytes in box order"
+    )
+
+
+def view_with_valid(view: TileView, valid: Dims) -> TileView:
+    """Return `view` with another valid shape."""
+    return TileView(
+        valid, view.stride, view.start_offset, view.blayout, view.slayout, view.fractal, view.pad,
+        view.compact,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- scale address
+
+
+def infer_scale_address(site: CallSite) -> TileType:
+    """Return the scale tile, bound to the address that its data tile implies."""
+    scale, data = operand_type(site, 0, TileType), operand_type(site, 1, TileType)
+    wanted = _DATA_OF_SCALE.get(scale.memory_space or MemorySpace.DDR)
+    if wanted is None:
+        message = f"the scale must lie in LeftScale or RightScale, not in {space_name(scale)}"
+        raise site.value_error(message)
+    if data.memory_space is not wanted:
+        message = (
+            f"the data of a scale in {space_name(scale)} must lie in {wanted.name}, "
+            f"not in {space_name(data)}"
+        )
+        raise site.value_error(message)
+    return scale
+
+
+def space_name(tile: TileType) -> str:
+    """Return where a tile lies, for an error message."""
+    return "no memory yet" if tile.memory_space is None else tile.memory_space.name

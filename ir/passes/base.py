@@ -1,0 +1,240 @@
+"""What a pass is: a function from program to program with a declared contract.
+
+A pass says which properties it requires, produces and invalidates; inside a :class:`PassContext` the
+verifier holds it to that. A program that a pass does not change comes back as the same object.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar
+
+from ..properties import IRProperty, IRPropertySet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from ..core import Function, Program
+    from ..target import Target
+
+
+class Pass(ABC):
+    """A transformation of programs; calling it runs it, checked if a context asks for that.
+
+    Subclasses are frozen dataclasses whose fields are their options.
+    """
+
+    name: ClassVar[str]
+    required: ClassVar[frozenset[IRProperty]] = frozenset()
+    produced: ClassVar[frozenset[IRProperty]] = frozenset()
+    invalidated: ClassVar[frozenset[IRProperty]] = frozenset()
+
+    @abstractmethod
+    def transform(self, program: Program) -> Program:
+        """Return the transformed program; the same object when nothing changes."""
+
+    def __call__(self, program: Program) -> Program:
+        """Run the pass under the current context's instruments, if there is a context."""
+        context = PassContext.current()
+        if context is None:
+            return self.transform(program)
+        for instrument in context.instruments:
+            instrument.before_pass(self, program)
+        done = self.transform(program)
+        for instrument in context.instruments:
+            instrument.after_pass(self, done)
+        return done
+
+    def get_name(self) -> str:
+        """The name in CamelCase."""
+        return self.name
+
+    def get_required_properties(self) -> IRPropertySet:
+        """What must hold before."""
+        return IRPropertySet(self.required)
+
+    def get_produced_properties(self) -> IRPropertySet:
+        """What holds afterwards, whether or not it held before."""
+        return IRPropertySet(self.produced)
+
+    def get_invalidated_properties(self) -> IRPropertySet:
+        """What may no longer hold afterwards."""
+        return IRPropertySet(self.invalidated)
+
+
+class FunctionPass(Pass):
+    """A pass that looks at one function at a time."""
+
+    @abstractmethod
+    def transform_function(self, function: Function) -> Function:
+        """Return the transformed function; the same object when nothing changes."""
+
+    def transform(self, program: Program) -> Program:
+        """Transform every function."""
+        from ..core import Program
+
+        before = list(program.functions.values())
+        after = [self.transform_function(function) for function in before]
+        if all(a is b for a, b in zip(after, before, strict=True)):
+            return program
+        return Program(after, program.name, program.span)
+
+
+@dataclass(frozen=True)
+class PassProperties:
+    """The contract of a pass made by :func:`create_function_pass` or :func:`create_program_pass`."""
+
+    required: Iterable[IRProperty] = ()
+    produced: Iterable[IRProperty] = ()
+    invalidated: Iterable[IRProperty] = ()
+
+
+def create_program_pass(
+    run: Callable[[Program], Program], name: str, properties: PassProperties | None = None
+) -> Pass:
+    """Return a pass called `name` that runs `run` on the program."""
+    contract = properties or PassProperties()
+
+    def transform(_self: Pass, program: Program) -> Program:
+        return run(program)
+
+    body = {
+        "name": name,
+        "required": frozenset(contract.required),
+        "produced": frozenset(contract.produced),
+        "invalidated": frozenset(contract.invalidated),
+        "transform": transform,
+        "__doc__": run.__doc__,
+    }
+    return type(name, (Pass,), body)()
+
+
+def create_function_pass(
+    run: Callable[[Function], Function], name: str, properties: PassProperties | None = None
+) -> Pass:
+    """Return a pass called `name` that runs `run` on every function."""
+    from ..core import Program
+
+    def over_functions(program: Program) -> Program:
+        before = list(program.functions.values())
+        after = [run(function) for function in before]
+        if all(a is b for a, b in zip(after, before, strict=True)):
+            return program
+        return Program(after, program.name, program.span)
+
+    over_functions.__doc__ = run.__doc__
+    return create_program_pass(over_functions, name, properties)
+
+
+class VerificationMode(Enum):
+    """When a :class:`VerificationInstrument` looks."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    BEFORE_AND_AFTER = "before and after"
+
+
+class Instrument:
+    """Something that looks on while passes run."""
+
+    def before_pass(self, each: Pass, program: Program) -> None:
+        """Look at the program that `each` is about to get."""
+
+    def after_pass(self, each: Pass, program: Program) -> None:
+        """Look at the program that `each` has returned."""
+
+
+@dataclass
+class CallbackInstrument(Instrument):
+    """Calls functions before and after every pass."""
+
+    before: Callable[[Pass, Program], None] | None = None
+    after: Callable[[Pass, Program], None] | None = None
+    name: str = "Callback"
+
+    def before_pass(self, each: Pass, program: Program) -> None:
+        """Call `before`."""
+        if self.before is not None:
+            self.before(each, program)
+
+    def after_pass(self, each: Pass, program: Program) -> None:
+        """Call `after`."""
+        if self.after is not None:
+            self.after(each, program)
+
+
+@dataclass
+class VerificationInstrument(Instrument):
+    """Verifies what a pass requires before it, and what it produces after it."""
+
+    mode: VerificationMode = VerificationMode.BEFORE_AND_AFTER
+
+    def before_pass(self, each: Pass, program: Program) -> None:
+        """Verify the structural properties and those that `each` requires."""
+        if self.mode is not VerificationMode.AFTER:
+            self._verify(
+                program, each.required, f"Pre-verification failed before pass '{each.name}'"
+            )
+
+    def after_pass(self, each: Pass, program: Program) -> None:
+        """Verify the structural properties and those that `each` produces."""
+        if self.mode is not VerificationMode.BEFORE:
+            title = f"Post-verification failed after pass '{each.name}'"
+            self._verify(program, each.produced, title)
+
+    def _verify(self, program: Program, properties: Iterable[IRProperty], title: str) -> None:
+        from ..properties import STRUCTURAL
+        from ..verifier import verify_or_throw
+
+        verify_or_throw(program, frozenset(properties) | STRUCTURAL, title=title)
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.contexts: list[PassContext] = []
+
+
+_stack = _Stack()
+
+
+@dataclass
+class PassContext:
+    """What passes run under: instruments and the machine that the program is for.
+
+    Use as `with PassContext([VerificationInstrument()]): …`; contexts nest, the inner one counts,
+    and each thread has its own. Without a machine the default one is read from its file.
+    """
+
+    instruments: list[Instrument] = field(default_factory=list[Instrument])
+    target: Target | None = None
+
+    @staticmethod
+    def current() -> PassContext | None:
+        """Return the innermost context of this thread."""
+        return _stack.contexts[-1] if _stack.contexts else None
+
+    def __enter__(self) -> PassContext:
+        _stack.contexts.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _stack.contexts.pop()
+
+
+def current_target() -> Target:
+    """Return the machine of the current context, or the default one."""
+    from ..target import load_target
+
+    context = PassContext.current()
+    if context is not None and context.target is not None:
+        return context.target
+    return load_target("a5")

@@ -1,0 +1,200 @@
+"""LowerPipelineLoops: `pl.pipeline(stage=F)` becomes a loop over F copies of its body.
+
+Each copy has variables, and so buffers, of its own: while one copy computes, the next one loads. What
+is left when the trips do not divide by F follows behind the loop. The copies' loads and moves carry
+the attribute `pipeline_stage`, by which MemoryReuse keeps their buffers apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from ..core import (
+    AssignStmt,
+    ForKind,
+    ForStmt,
+    Function,
+    SeqStmts,
+    Stmt,
+    YieldStmt,
+    flatten_to_stmts,
+)
+from ..dtypes import Index
+from ..errors import IRValueError
+from ..expr import (
+    Add,
+    Call,
+    ConstInt,
+    Expr,
+    FloorDiv,
+    IterArg,
+    Mul,
+    Node,
+    Sub,
+    Var,
+    frozen_mapping,
+    index,
+    replace,
+)
+from ..properties import IRProperty
+from ..visitor import IRMutator, collect_def_vars
+from .base import FunctionPass
+from .inserting import InsertingMutator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STAGES = "pipeline_stages"
+STAGE = "pipeline_stage"
+_BUFFERED = frozenset({"tile.load", "tile.move"})
+
+
+@dataclass(frozen=True)
+class LowerPipelineLoops(FunctionPass):
+    """Copy the bodies of pipelined loops; a lowered loop keeps kind Pipeline with one stage."""
+
+    name = "LowerPipelineLoops"
+    required = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
+    produced = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
+
+    def transform_function(self, function: Function) -> Function:
+        """Lower the pipelined loops of one function."""
+        return _Lowering().rewrite(function)
+
+
+class _Lowering(InsertingMutator):
+    def visit_for_stmt(self, op: ForStmt) -> Stmt:
+        op = cast("ForStmt", self.visit_children(cast("Node", op)))
+        stages = op.attrs.get(STAGES, 1)
+        if op.kind is not ForKind.Pipeline or stages == 1:
+            return op
+        if not isinstance(op.step, ConstInt) or op.step.value == 0:
+            message = "A pipelined loop must have a constant step other than 0"
+            raise IRValueError(message, op.span)
+        return _lowered(op, stages, op.step.value)
+
+
+def _lowered(op: ForStmt, stages: int, step: int) -> Stmt:
+    stride = stages * step
+    static = isinstance(op.start, ConstInt) and isinstance(op.stop, ConstInt)
+    if static:
+        start, stop = cast("ConstInt", op.start).value, cast("ConstInt", op.stop).value
+        trips = max(0, -(-(stop - start) // step))
+        middle: Expr = index(start + trips // stages * stride, op.span)
+        left = trips % stages
+    else:
+        whole = FloorDiv(Sub(op.stop, op.start, Index, op.span), index(stride), Index, op.span)
+        middle = Add(op.start, Mul(whole, index(stride), Index, op.span), Index, op.span)
+        left, trips = 0, stages
+    out: list[Stmt] = []
+    carried: list[Expr] = [arg.init_value for arg in op.iter_args]
+    if trips >= stages:
+        main = _main_loop(op, stages, step, middle)
+        out.append(main)
+        carried = list(main.return_vars)
+    if static:
+        for copy in range(left):
+            at = index(cast("ConstInt", middle).value + copy * step, op.span)
+            stmts, carried = _copy(op, carried, at, copy, "tail")
+            out += stmts
+        return SeqStmts((*out, *_renamed(op.return_vars, carried)), op.span)
+    out.append(_remainder_loop(op, carried, middle))
+    return SeqStmts(tuple(out), op.span)
+
+
+def _main_loop(op: ForStmt, stages: int, step: int, stop: Expr) -> ForStmt:
+    loop_var = Var(op.loop_var.name_hint, op.loop_var.type, op.loop_var.span)
+    args = tuple(IterArg(a.name_hint, a.type, a.init_value, a.span) for a in op.iter_args)
+    carried: list[Expr] = list(args)
+    body: list[Stmt] = []
+    for copy in range(stages):
+        at: Expr = loop_var
+        if copy:
+            at = Var(f"{loop_var.name_hint}_{copy}", loop_var.type, op.span)
+            ahead = Add(loop_var, index(copy * step), Index, op.span)
+            body.append(AssignStmt(at, ahead, op.span))
+        stmts, carried = _copy(op, carried, at, copy, f"s{copy}")
+        body += stmts
+    if args:
+        body.append(YieldStmt(tuple(carried), op.span))
+    results = tuple(Var(v.name_hint, v.type, v.span) for v in op.return_vars)
+    return replace(
+        op,
+        loop_var=loop_var,
+        stop=stop,
+        step=index(stages * step, op.span),
+        iter_args=args,
+        body=SeqStmts(tuple(body), op.body.span),
+        return_vars=results,
+        attrs=frozen_mapping({**op.attrs, STAGES: 1}),
+    )
+
+
+def _remainder_loop(op: ForStmt, carried: Sequence[Expr], start: Expr) -> ForStmt:
+    args = tuple(
+        IterArg(arg.name_hint, arg.type, value, arg.span)
+        for arg, value in zip(op.iter_args, carried, strict=True)
+    )
+    loop_var = Var(op.loop_var.name_hint, op.loop_var.type, op.loop_var.span)
+    stmts, after = _copy(op, list(args), loop_var, 0, "tail")
+    if args:
+        stmts.append(YieldStmt(tuple(after), op.span))
+    return replace(
+        op,
+        loop_var=loop_var,
+        start=start,
+        iter_args=args,
+        body=SeqStmts(tuple(stmts), op.body.span),
+        attrs=frozen_mapping({**op.attrs, STAGES: 1}),
+    )
+
+
+def _renamed(names: Sequence[Var], values: Sequence[Expr]) -> list[Stmt]:
+    """Give the loop's results their names back."""
+    return [AssignStmt(n, v, n.span) for n, v in zip(names, values, strict=True)]
+
+
+def _copy(
+    op: ForStmt, carried: Sequence[Expr], at: Expr, copy: int, suffix: str
+) -> tuple[list[Stmt], list[Expr]]:
+    """Return one trip of the body with variables of its own, and what it hands on."""
+    cloner = _Cloner(op, carried, at, copy, suffix)
+    stmts = [cloner.visit_stmt(s) for s in flatten_to_stmts(op.body)]
+    if stmts and isinstance(stmts[-1], YieldStmt):
+        return stmts[:-1], list(stmts[-1].value)
+    return stmts, []
+
+
+class _Cloner(IRMutator):
+    def __init__(
+        self, op: ForStmt, carried: Sequence[Expr], at: Expr, copy: int, suffix: str
+    ) -> None:
+        super().__init__()
+        self._stage = copy
+        self._suffix = suffix
+        self._values: dict[Var, Expr] = {op.loop_var: at}
+        self._values.update(zip(op.iter_args, carried, strict=True))
+        self._own = {v for v in collect_def_vars(op.body) if not isinstance(v, IterArg)}
+
+    def visit_var(self, op: Var) -> Var:
+        if op in self._values:
+            return cast("Var", self._values[op])
+        if op in self._own and op not in self.variables:
+            name = f"{op.name_hint}_{self._suffix}"
+            self.variables[op] = Var(name, self.visit_type(op.type), op.span)
+        return super().visit_var(op)
+
+    def visit_iter_arg(self, op: IterArg) -> Var:
+        if op in self._values:
+            return cast("Var", self._values[op])
+        if op not in self.variables:
+            init = self.visit_expr(op.init_value)
+            self.variables[op] = IterArg(op.name_hint, self.visit_type(op.type), init, op.span)
+        return self.variables[op]
+
+    def visit_call(self, op: Call) -> Call:
+        new = cast("Call", self.visit_children(cast("Node", op)))
+        if new.op.name not in _BUFFERED:
+            return new
+        return replace(new, attrs=frozen_mapping({**new.attrs, STAGE: self._stage}))

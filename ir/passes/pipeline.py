@@ -1,0 +1,78 @@
+"""The one list of passes, in order, each with the reason for its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .allocate_memory_addr import AllocateMemoryAddr
+from .block_mx_scale_tensor_views import BlockMxScaleTensorViews
+from .canonicalize_io_order import CanonicalizeIOOrder
+from .convert_to_ssa import ConvertToSSA
+from .flatten_call_expr import FlattenCallExpr
+from .infer_tile_memory_space import InferTileMemorySpace
+from .init_mem_ref import InitMemRef
+from .insert_mx_scale_addr import InsertMxScaleAddr
+from .lower_pipeline_loops import LowerPipelineLoops
+from .materialize_semantic_aliases import MaterializeSemanticAliases
+from .materialize_tensor_strides import MaterializeTensorStrides
+from .memory_reuse import MemoryReuse
+from .normalize_stmt_structure import NormalizeStmtStructure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core import Program
+    from .base import Pass
+
+
+@dataclass
+class PassPipeline:
+    """Passes run one after another."""
+
+    passes: list[Pass] = field(default_factory=list["Pass"])
+
+    def add_pass(self, each: Pass) -> PassPipeline:
+        """Append a pass and return the pipeline."""
+        self.passes.append(each)
+        return self
+
+    def run(self, program: Program) -> Program:
+        """Return the program after all passes."""
+        for each in self.passes:
+            program = each(program)
+        return program
+
+    def get_pass_names(self) -> list[str]:
+        """Return the passes' names in order."""
+        return [each.name for each in self.passes]
+
+    def __call__(self, program: Program) -> Program:
+        """Return the program after all passes."""
+        return self.run(program)
+
+    def __iter__(self) -> Iterator[Pass]:
+        return iter(self.passes)
+
+
+def default_pipeline(*, allow_mx_store: bool = False) -> PassPipeline:
+    """Return the passes that prepare a program for code generation."""
+    return PassPipeline(
+        [
+            ConvertToSSA(),  # every later pass follows a value to its one definition
+            NormalizeStmtStructure(),  # later passes insert statements beside others
+            FlattenCallExpr(),  # an operand is then a variable, with a type to rewrite
+            BlockMxScaleTensorViews(  # before anything that needs the scales' physical form
+                allow_mx_store=allow_mx_store
+            ),
+            InferTileMemorySpace(),  # moves appear that the kernel left out
+            InsertMxScaleAddr(),  # needs every operand placed; once for each consumer
+            LowerPipelineLoops(),  # after binding, so that each copy binds its own scales
+            CanonicalizeIOOrder(),  # loads of all copies first, while the loop is still known
+            MaterializeTensorStrides(),  # blocked shapes are final: strides follow
+            InitMemRef(),  # all tiles exist: each gets a buffer
+            MaterializeSemanticAliases(),  # carried tiles share one, before lifetimes are measured
+            MemoryReuse(),  # only where a memory would overflow
+            AllocateMemoryAddr(),  # addresses at last; capacity is checked here
+        ]
+    )

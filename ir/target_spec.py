@@ -1,0 +1,218 @@
+"""What a field of the machine record may be: its unit, its range, and how text becomes a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias, cast
+
+from .errors import MachineError
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Value: TypeAlias = int | float | Pairs
+
+MX_FAMILIES = (("E4M3", "E5M2"), ("E2M1", "E1M2"))
+"""Element types of the cube's MX operands; a pair comes from one family, of one width."""
+
+
+class Unit(Enum):
+    """What a field counts; its value ends the field's name."""
+
+    BYTES = "bytes"
+    BYTES_PER_CYCLE = "bytes_per_cycle"
+    CYCLES = "cycles"
+    ELEMENTS = "elements"
+    HERTZ = "hz"
+    SECONDS = "seconds"
+    COUNT = ""
+
+
+class Status(Enum):
+    """How well a value is known."""
+
+    PUBLISHED = "published"
+    DERIVED = "derived"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a value comes from."""
+
+    source: str
+    status: Status
+
+
+class FieldType(Enum):
+    """What kind of value a field holds."""
+
+    INTEGER = "an integer"
+    NUMBER = "a number"
+    PAIRS = "a list of pairs of element types"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One field of the record.
+
+    Args:
+        type: Kind of value.
+        unit: What it counts.
+        doc: What it is, in a sentence.
+        least: Smallest value.
+        most: Largest value.
+        multiple: What an integer is a multiple of.
+        above_zero: Whether a number must exceed zero, rather than `least` only.
+        power_of_two: Whether an integer must be a power of two.
+    """
+
+    type: FieldType
+    unit: Unit
+    doc: str
+    least: int = 0
+    most: int = 1 << 48
+    multiple: int = 1
+    above_zero: bool = False
+    power_of_two: bool = False
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, as a noun phrase."""
+        if self.type is FieldType.PAIRS:
+            families = " or ".join(" and ".join(family) for family in MX_FAMILIES)
+            return f"a non-empty list of pairs from {families}"
+        if self.power_of_two:
+            return f"a power of two, {self.least} to {self.most}"
+        if self.above_zero:
+            return f"{self.type.value} above 0 and at most {self.most}"
+        multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
+        return f"{self.type.value}, {self.least} to {self.most}{multiple}"
+
+    def checked(self, name: str, value: object) -> Value:
+        """Return `value` in the field's own type.
+
+        Args:
+            name: The field's name, for the message.
+            value: What a file or a caller gave.
+
+        Raises:
+            MachineError: If it is of another type or breaks the rule.
+        """
+        match self.type:
+            case FieldType.PAIRS:
+                return self._pairs(name, value)
+            case FieldType.INTEGER:
+                if type(value) is not int or not self._allows(value):
+                    self.refuse(name, value)
+                return value
+            case FieldType.NUMBER:
+                if type(value) not in (int, float):
+                    self.refuse(name, value)
+                number = float(cast("int | float", value))
+                if not isfinite(number) or not self._allows(number):
+                    self.refuse(name, value)
+                return number
+
+    def parsed(self, name: str, text: str) -> Value:
+        """Return the value that `text` writes, as in `l1_bytes=0x40000` or `clock_hz=1.65e9`.
+
+        Pairs are written `E4M3*E5M2,E2M1*E2M1`.
+
+        Raises:
+            MachineError: As :meth:`checked`.
+        """
+        if self.type is FieldType.PAIRS:
+            return self.checked(name, [each.strip().split("*") for each in text.split(",")])
+        try:
+            return self.checked(name, int(text, 0))
+        except ValueError as error:
+            if isinstance(error, MachineError):
+                raise
+        try:
+            number = float(text)
+        except ValueError:
+            self.refuse(name, text)
+        whole = self.type is FieldType.INTEGER and number.is_integer()
+        return self.checked(name, int(number) if whole else number)
+
+    def refuse(self, name: str, value: object) -> NoReturn:
+        """Raise the error for a value that is not allowed."""
+        message = f"{name} must be {self.rule}, not {value!r}."
+        raise MachineError(message)
+
+    def _allows(self, value: float) -> bool:
+        if not self.least <= value <= self.most:
+            return False
+        if self.above_zero and value <= 0:
+            return False
+        if isinstance(value, int):
+            if self.power_of_two and value & (value - 1):
+                return False
+            return value % self.multiple == 0
+        return True
+
+    def _pairs(self, name: str, value: object) -> Pairs:
+        legal = [[a, b] for family in MX_FAMILIES for a in family for b in family]
+        given = [_items(each) for each in _items(value)]
+        if not given:
+            self.refuse(name, value)
+        for each in given:
+            if each not in legal:
+                self.refuse(name, each)
+        return tuple(sorted((a, b) for a, b in legal if [a, b] in given))
+
+
+def _items(value: object) -> list[object]:
+    """Return the items of a list or tuple; of anything else, none."""
+    return (
+        list(cast("list[object] | tuple[object, ...]", value))
+        if isinstance(value, list | tuple)
+        else []
+    )
+
+
+def size(doc: str, *, least: int = 0, most: int = 1 << 48, multiple: int = 32) -> Any:
+    """Return a record field for the size of a memory in bytes."""
+    return spec(FieldType.INTEGER, Unit.BYTES, doc, least=least, most=most, multiple=multiple)
+
+
+def count(doc: str, *, least: int = 1, most: int = 1 << 20, unit: Unit = Unit.COUNT) -> Any:
+    """Return a record field for a whole number of things."""
+    return spec(FieldType.INTEGER, unit, doc, least=least, most=most)
+
+
+def cycles(doc: str, *, whole: bool = True, least: int = 0) -> Any:
+    """Return a record field for a duration in cycles."""
+    kind = FieldType.INTEGER if whole else FieldType.NUMBER
+    return spec(kind, Unit.CYCLES, doc, least=least, most=1 << 32)
+
+
+def rate(doc: str) -> Any:
+    """Return a record field for a bandwidth in bytes a cycle."""
+    return spec(FieldType.NUMBER, Unit.BYTES_PER_CYCLE, doc, most=1 << 32, above_zero=True)
+
+
+def spec(
+    kind: FieldType,
+    unit: Unit,
+    doc: str,
+    *,
+    least: int = 0,
+    most: int = 1 << 48,
+    multiple: int = 1,
+    above_zero: bool = False,
+    power_of_two: bool = False,
+) -> Any:
+    """Return a record field that carries a :class:`Spec`."""
+    rule = Spec(
+        kind,
+        unit,
+        doc,
+        least=least,
+        most=most,
+        multiple=multiple,
+        above_zero=above_zero,
+        power_of_two=power_of_two,
+    )
+    return field(metadata={"spec": rule})

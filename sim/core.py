@@ -1,0 +1,236 @@
+"""One core at work: its memories, and the instructions that move and multiply what they hold.
+
+Data movements run in one jitted loop; it comes back to Python for a mad, whose engine may be
+anything, and for a fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .decode import Action
+from .drain import l0c_to_gm
+from .faultcodes import UNWRITTEN, new_fault
+from .jit import compiled, inner
+from .kernels import (
+    CHECK,
+    MOVE,
+    REPORT,
+    TRACK,
+    Memory,
+    gm_to_l1_boxes,
+    gm_to_l1_nz,
+    gm_to_l1_row,
+    l1_to_bias,
+    l1_to_l0a,
+    l1_to_l0b,
+    l1_to_scale,
+)
+from .l0 import mad_ok
+from .matmul import mad_mx
+from .memory import LocalMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from ..ir.target import Target
+    from .decode import Decoded
+    from .matmul import CubeEngine
+    from .memory import GlobalMemory
+    from .scalar import Stream
+
+    Line = npt.NDArray[np.int64]
+    Table = npt.NDArray[np.int64]
+
+_NZ, _ROW, _BOXES = (
+    int(action) for action in (Action.GM_TO_L1_NZ, Action.GM_TO_L1_ROW, Action.GM_TO_L1_BOXES)
+)
+_L0A, _L0B, _BIAS = (
+    int(action) for action in (Action.L1_TO_L0A, Action.L1_TO_L0B, Action.L1_TO_BIAS)
+)
+_SCALE, _DRAIN, _MAD = (
+    int(action) for action in (Action.L1_TO_SCALE, Action.L0C_TO_GM, Action.MAD_MX)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that an instruction did: a fault record, and the record of the stream."""
+
+    record: int
+    fault: tuple[int, ...]
+    padding: bool = False
+    """Non-zero padding beyond K, which is only a warning, rather than what `fault[0]` says."""
+
+
+class Core:
+    """One cube core.
+
+    Args:
+        target: The machine.
+        gm: The global memory.
+        engine: Who multiplies.
+    """
+
+    def __init__(self, target: Target, gm: GlobalMemory, engine: CubeEngine) -> None:
+        self.local = LocalMemory(target)
+        self.engine = engine
+        self.memory = Memory(
+            gm.data,
+            gm.written,
+            gm.written_base,
+            self.local.data,
+            self.local.written,
+            self.local.bases,
+            self.local.sizes,
+        )
+        self.words = self.local.data.view(np.uint32)
+
+    def check_bounds(self, decoded: Decoded, stream: Stream, views: Table) -> Problem | None:
+        """Return the first access of the stream, in program order, that leaves its memory."""
+        found: list[Problem] = []
+        order = np.arange(len(stream), dtype=np.int64)
+        self._run(decoded, stream, views, order, CHECK, found.append)
+        return found[0] if found else None
+
+    def execute(
+        self,
+        decoded: Decoded,
+        stream: Stream,
+        views: Table,
+        order: Line,
+        *,
+        track: bool,
+        on_problem: Callable[[Problem], None],
+    ) -> None:
+        """Execute records of the stream.
+
+        Args:
+            decoded: The kernel.
+            stream: Its resolved instructions, whose bounds have been checked.
+            views: Its bound views.
+            order: Which records, in which order, int64.
+            track: Whether to look for reads of what was never written.
+            on_problem: Told of every problem; if it returns, the instruction is executed with
+                what the memory happens to hold.
+        """
+        self._run(decoded, stream, views, order, REPORT if track else MOVE, on_problem)
+
+    def _run(
+        self,
+        decoded: Decoded,
+        stream: Stream,
+        views: Table,
+        order: Line,
+        mode: int,
+        on_problem: Callable[[Problem], None],
+    ) -> None:
+        fault, place, quiet = new_fault(), 0, False
+        while place < len(order):
+            record = int(order[place])
+            operands = decoded.operands[stream.static[record]]
+            now = TRACK if quiet else mode
+            if mode != CHECK and decoded.action[stream.static[record]] == Action.MAD_MX:
+                outcome = mad_mx(self.memory, self.words, operands, self.engine, fault, now)
+                done = outcome.done
+                if outcome.padding:
+                    on_problem(Problem(record, tuple(fault.tolist()), padding=True))
+                place += done
+            else:
+                stop = place + 1 if quiet else len(order)
+                last = place
+                place = run_movements(
+                    order,
+                    place,
+                    stop,
+                    stream.static,
+                    stream.registers,
+                    decoded.action,
+                    decoded.operands,
+                    views,
+                    *self.memory,
+                    fault,
+                    now,
+                )
+                done = fault[0] == 0
+                assert place > last or not done or not quiet, "a movement is done or refused"
+            quiet = False
+            if not done:
+                problem = Problem(int(order[place]), tuple(fault.tolist()))
+                fault[:] = 0
+                on_problem(problem)
+                if mode == CHECK:
+                    return
+                assert problem.fault[0] == UNWRITTEN, "only such reads can be passed over"
+                quiet = True
+
+
+@compiled
+def run_movements(
+    order: Line,
+    place: int,
+    stop: int,
+    static: Line,
+    registers: Table,
+    action_of: Line,
+    operands: Table,
+    views: Table,
+    gm: npt.NDArray[np.uint8],
+    gm_written: npt.NDArray[np.uint8],
+    gm_written_base: int,
+    local: npt.NDArray[np.uint8],
+    written: npt.NDArray[np.uint8],
+    bases: Line,
+    sizes: Line,
+    fault: Line,
+    mode: int,
+) -> int:
+    """Execute records from `order[place]` on; return where a mad, a fault or `stop` ended it."""
+    memory = Memory(gm, gm_written, gm_written_base, local, written, bases, sizes)
+    while place < stop:
+        record = order[place]
+        item = static[record]
+        action = int(action_of[item])
+        if action == _MAD and mode != CHECK:
+            return place
+        if action and not _move(
+            action, memory, views, operands[item], registers[record], fault, mode
+        ):
+            return place
+        place += 1
+    return place
+
+
+@inner
+def _move(
+    action: int,
+    memory: Memory,
+    views: Table,
+    op: Line,
+    registers: Line,
+    fault: Line,
+    mode: int,
+) -> bool:
+    r0, r1 = registers[0], registers[1]
+    if action == _NZ:
+        return gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
+    if action == _BOXES:
+        return gm_to_l1_boxes(memory, views, op, r0, r1, fault, mode)
+    if action == _ROW:
+        return gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
+    if action == _L0A:
+        return l1_to_l0a(memory, views, op, r0, r1, fault, mode)
+    if action == _L0B:
+        return l1_to_l0b(memory, views, op, r0, r1, fault, mode)
+    if action == _SCALE:
+        return l1_to_scale(memory, views, op, r0, r1, fault, mode)
+    if action == _BIAS:
+        return l1_to_bias(memory, views, op, r0, r1, fault, mode)
+    if action == _DRAIN:
+        return l0c_to_gm(memory, views, op, r0, r1, fault, mode)
+    return mad_ok(memory, views, op, r0, r1, fault, mode)

@@ -1,0 +1,172 @@
+"""What an instruction moves and how long it keeps its pipe: one closed form per timing class.
+
+Everything that has a number comes from the machine record. Times are whole cycles, rounded up once
+at the end of each formula.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..codegen.isa.vocabulary import Convert, ElementType, Space, TimingClass
+from ..ir.boxes import BOX_BYTES
+from ..ir.errors import ExecutableError
+from .decode import CONVERT_BITS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..codegen.isa.program import Instruction
+    from ..codegen.kernel import Kernel
+    from ..ir.target import Target
+
+    Line = npt.NDArray[np.int64]
+
+CUBE: Final = 16
+"""Rows and columns of the result that a cube step works on."""
+
+OPERAND_BOX_BYTES: Final = 512
+"""A box of 16 rows by 32 bytes."""
+
+
+def mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+    """Return the cycles of an m x k x n mad on operands of `bits` bits: head and steps."""
+    return target.mad_head_cycles + mad_steps(target, m=m, k=k, n=n, bits=bits)
+
+
+def mad_steps(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+    """Return the cube steps of an m x k x n mad, one a cycle."""
+    return ceil(m / CUBE) * ceil(n / CUBE) * ceil(k / target.mad_k_elements(bits))
+
+
+def gm_load_cycles(target: Target, *, size_bytes: int) -> int:
+    """Return how long a load keeps the GM port; its latency comes on top, and overlaps."""
+    return ceil(size_bytes / target.gm_port_bytes_per_cycle)
+
+
+def l1_load_cycles(target: Target, *, size_bytes: int, to: Space) -> int:
+    """Return the cycles of a transfer from L1 into the buffer `to` beside the cube."""
+    match to:
+        case Space.L0A:
+            rate = target.l1_to_l0a_bytes_per_cycle
+        case Space.L0B:
+            rate = target.l1_to_l0b_bytes_per_cycle
+        case Space.BIAS:
+            rate = target.l1_to_bias_bytes_per_cycle
+        case _:
+            rate = target.l1_to_scale_bytes_per_cycle
+    return ceil(target.mte1_instruction_cycles + size_bytes / rate)
+
+
+def drain_cycles(target: Target, *, rows: int, cols: int) -> int:
+    """Return the cycles of a store of rows x cols FP32 numbers from L0C.
+
+    A row takes its least time or what its bytes take, whichever is longer; rows whose eighths do
+    not count a power of two are misaligned and take longer.
+    """
+    eighths = ceil(cols / 8)
+    odd = eighths // (eighths & -eighths)
+    row = max(target.drain_row_cycles, 4 * cols / target.drain_bytes_per_cycle)
+    row += target.drain_misalignment_cycles * (odd - 1)
+    return ceil(target.drain_fixed_cycles + rows * row)
+
+
+def launch_cycles(target: Target) -> int:
+    """Return the cycles from the host's call to the first instruction."""
+    return ceil(target.launch_seconds * target.clock_hz)
+
+
+def occupancy(kernel: Kernel, target: Target) -> Line:
+    """Return how long each instruction keeps its pipe, cycles, int64 [n]; 0 for flags and barriers.
+
+    Raises:
+        ExecutableError: If a mad multiplies a pair of types that the machine does not.
+    """
+    return np.array(
+        [_cycles(kernel, index, target) for index in range(len(kernel.program))], np.int64
+    )
+
+
+def moved_bytes(kernel: Kernel) -> Line:
+    """Return the bytes that each instruction moves, int64 [n]; 0 for what moves none."""
+    return np.array([_bytes(kernel, instruction) for instruction in kernel.program], np.int64)
+
+
+def macs(kernel: Kernel) -> Line:
+    """Return the multiplications of each instruction, int64 [n]; those of a mad are m · k · n."""
+    return np.array(
+        [
+            each["m"] * each["k"] * each["n"] if each.row.timing is TimingClass.MAD else 0
+            for each in kernel.program
+        ],
+        np.int64,
+    )
+
+
+def path_of(instruction: Instruction) -> str | None:
+    """Return from where to where an instruction moves bytes, as "L1->L0A", or None."""
+    row = instruction.row
+    if row.timing is TimingClass.MAD or not row.writes:
+        return None
+    return f"{row.reads[0].name}->{row.writes[0].name}"
+
+
+def _cycles(kernel: Kernel, index: int, target: Target) -> int:
+    each = kernel.program[index]
+    size = _bytes(kernel, each)
+    match each.row.timing:
+        case TimingClass.GM_LOAD:
+            return gm_load_cycles(target, size_bytes=size)
+        case (
+            TimingClass.L0A_LOAD
+            | TimingClass.L0B_LOAD
+            | TimingClass.SCALE_LOAD
+            | TimingClass.BIAS_LOAD
+        ):
+            return l1_load_cycles(target, size_bytes=size, to=each.row.writes[0])
+        case TimingClass.MAD:
+            bits = _checked_pair(kernel, index, target)
+            return mad_cycles(target, m=each["m"], k=each["k"], n=each["n"], bits=bits)
+        case TimingClass.DRAIN:
+            return drain_cycles(target, rows=each["rows"], cols=each["cols"])
+        case TimingClass.SCALAR | TimingClass.BRANCH | TimingClass.FLAG | TimingClass.BARRIER:
+            return 0
+
+
+def _bytes(kernel: Kernel, each: Instruction) -> int:
+    match each.row.timing:
+        case TimingClass.GM_LOAD if each.row.has("nj"):
+            return each["ni"] * each["nj"] * BOX_BYTES
+        case TimingClass.GM_LOAD:
+            rows = each["rows"] if each.row.has("rows") else 1
+            return ceil(rows * each["cols"] * kernel.views[each["view"]].bits / 8)
+        case TimingClass.L0A_LOAD:
+            return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
+        case TimingClass.L0B_LOAD:
+            along_k = ceil(each["k"] * each["bits"] / 256)
+            return along_k * ceil(each["n"] / CUBE) * OPERAND_BOX_BYTES
+        case TimingClass.SCALE_LOAD:
+            return each["row_boxes"] * each["col_boxes"] * BOX_BYTES
+        case TimingClass.BIAS_LOAD:
+            return each["bytes"]
+        case TimingClass.DRAIN:
+            return each["rows"] * each["cols"] * CONVERT_BITS[Convert(each["convert"])] // 8
+        case _:
+            return 0
+
+
+def _checked_pair(kernel: Kernel, index: int, target: Target) -> int:
+    """Return the width of a mad's elements, in bits."""
+    each = kernel.program[index]
+    a_type, b_type = ElementType(each["a_type"]), ElementType(each["b_type"])
+    if (a_type.name, b_type.name) in target.mad_pairs:
+        return a_type.bits
+    pairs = ", ".join(f"{a} x {b}" for a, b in target.mad_pairs)
+    message = (
+        f"Instruction {index} (mad_mx) of kernel {kernel.name!r} must multiply a pair of types "
+        f"that the machine {target.name!r} has, not {a_type.name} x {b_type.name}."
+    )
+    raise ExecutableError(message, kernel.span(index), hint=f"valid here: {pairs}")

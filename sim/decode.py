@@ -1,0 +1,310 @@
+"""A kernel's instructions as the flat tables that the jitted loops read.
+
+Three readers, three tables: the scalar unit (`scalar`), the pipes (`role`, `flags`, `transfers`)
+and the datapaths (`action`, `operands`). What an instruction does is told by its row of the
+instruction table and by one line of `ACTIONS` or `SCALAR_OPS` here, by name; no loop depends on
+the order of the fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..codegen.isa.encoding import decode_columns
+from ..codegen.isa.table import BY_OPCODE
+from ..codegen.isa.vocabulary import Convert, FieldKind, Pipe
+from ..ir.errors import ExecutableError
+from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ..codegen.isa.row import Row
+    from ..codegen.kernel import Kernel, View
+
+    Line = npt.NDArray[np.int64]
+    Table = npt.NDArray[np.int64]
+
+
+class ScalarOp(IntEnum):
+    """What the scalar unit does with an instruction; arithmetic from `ADD` on."""
+
+    ISSUE = 0
+    NOP = 1
+    HALT = 2
+    MOVI = 3
+    LDPARAM = 4
+    JUMP = 5
+    BEQZ = 6
+    BNEZ = 7
+    BLT = 8
+    ADD = 16
+    SUB = 17
+    MUL = 18
+    FLOORDIV = 19
+    FLOORMOD = 20
+    MIN = 21
+    MAX = 22
+    AND = 23
+    OR = 24
+    XOR = 25
+    SHL = 26
+    SHR = 27
+    CMPEQ = 28
+    CMPNE = 29
+    CMPLT = 30
+    CMPLE = 31
+    CMPGT = 32
+    CMPGE = 33
+
+
+class Role(IntEnum):
+    """What a pipe does with an instruction that reaches the head of its queue."""
+
+    EXECUTE = 0
+    SET = 1
+    WAIT = 2
+    BARRIER = 3
+    BARRIER_ALL = 4
+
+
+class Action(IntEnum):
+    """Which datapath an instruction uses; `NONE` for what moves no data."""
+
+    NONE = 0
+    GM_TO_L1_NZ = 1
+    GM_TO_L1_ROW = 2
+    GM_TO_L1_BOXES = 3
+    L1_TO_L0A = 4
+    L1_TO_L0B = 5
+    L1_TO_SCALE = 6
+    L1_TO_BIAS = 7
+    L0C_TO_GM = 8
+    MAD_MX = 9
+
+
+WRITES: Final = "writes"
+"""Stands among an action's fields for the memory that the row of the table says is written."""
+
+_SCALE_FIELDS: Final = ("src", "dst", "row_boxes", "col_boxes", "src_pitch", WRITES)
+
+ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
+    "gm_to_l1_nz": (Action.GM_TO_L1_NZ, ("view", "l1", "rows", "cols", "l1_rows")),
+    "gm_to_l1_row": (Action.GM_TO_L1_ROW, ("view", "l1", "cols")),
+    "gm_to_l1_boxes": (Action.GM_TO_L1_BOXES, ("view", "l1", "ni", "nj", "l1_nj")),
+    "l1_to_l0a": (
+        Action.L1_TO_L0A,
+        ("src", "dst", "row_boxes", "col_boxes", "src_pitch", "dst_pitch"),
+    ),
+    "l1_to_l0b": (Action.L1_TO_L0B, ("src", "dst", "bits", "k", "n", "src_k")),
+    "l1_to_scale_a": (Action.L1_TO_SCALE, _SCALE_FIELDS),
+    "l1_to_scale_b": (Action.L1_TO_SCALE, _SCALE_FIELDS),
+    "l1_to_bias": (Action.L1_TO_BIAS, ("src", "dst", "bytes")),
+    "l0c_to_gm": (Action.L0C_TO_GM, ("view", "l0c", "rows", "cols", "src_rows", "convert")),
+    "mad_mx": (
+        Action.MAD_MX,
+        ("c", "a", "b", "bias", "m", "k", "n", "a_type", "b_type", "init"),
+    ),
+}
+"""Mnemonic to datapath and the fields that it wants, in the datapath's own order."""
+
+ROLES: Final = {"set_flag": Role.SET, "wait_flag": Role.WAIT, "pipe_barrier": Role.BARRIER}
+
+OPERANDS: Final = max(len(fields) for _, fields in ACTIONS.values())
+SCALAR_WORDS: Final = 5
+"""Columns of the scalar table: operation, destination, left, right (-1: immediate), immediate."""
+
+FLAG_SLOTS: Final = len(Pipe) * len(Pipe) * 8
+
+TRANSFER_WORDS: Final = 7
+"""Columns of the transfer table: does it touch GM, bit address where both registers are zero, bits
+per step of either register, rows, bytes from row to row, bytes of a row."""
+
+CONVERT_BITS: Final = {Convert.FP32: 32, Convert.BF16: 16, Convert.FP16: 16}
+
+_VIEW_BITS: Final = {"gm_to_l1_nz": (4, 8, 16, 32), "gm_to_l1_row": (4, 8, 16, 32)}
+_BOX_TAIL: Final = ((16, 2), (2, 1))
+_BOX_BITS: Final = 32 * 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """A kernel in flat tables; n instructions.
+
+    Attributes:
+        kernel: Where it came from.
+        pipe: The queue of each instruction, int64 [n], as `Pipe`.
+        scalar: int64 [n, SCALAR_WORDS].
+        role: int64 [n], as `Role`.
+        flags: Slot of the flag counter, (src * pipes + dst) * 8 + id, int64 [n]; 0 if none.
+        action: int64 [n], as `Action`.
+        operands: int64 [n, OPERANDS].
+    """
+
+    kernel: Kernel
+    pipe: Line
+    scalar: Table
+    role: Line
+    flags: Line
+    action: Line
+    operands: Table
+
+    def __len__(self) -> int:
+        return len(self.pipe)
+
+
+def decode(kernel: Kernel) -> Decoded:
+    """Return the tables of `kernel`.
+
+    Raises:
+        ExecutableError: If a view does not suit the instruction that uses it.
+    """
+    opcodes, values, pipes = decode_columns(kernel.words)
+    count = len(opcodes)
+    decoded = Decoded(
+        kernel,
+        pipes,
+        np.zeros((count, SCALAR_WORDS), np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros((count, OPERANDS), np.int64),
+    )
+    for index in range(count):
+        row = BY_OPCODE[int(opcodes[index])]
+        named = {f.name: int(v) for f, v in zip(row.fields, values[index], strict=False)}
+        decoded.scalar[index] = _scalar_words(row, named)
+        if row.mnemonic in ROLES:
+            decoded.role[index] = _role(row, named)
+            decoded.flags[index] = _flag_slot(named)
+        elif row.mnemonic in ACTIONS:
+            action, fields = ACTIONS[row.mnemonic]
+            named[WRITES] = int(row.writes[0])
+            decoded.action[index] = action
+            decoded.operands[index, : len(fields)] = [named[name] for name in fields]
+            if "view" in named:
+                _check_view(kernel, index, row, named)
+    return decoded
+
+
+def flag_of(slot: int) -> tuple[Pipe, Pipe, int]:
+    """Return source pipe, destination pipe and id of a flag slot."""
+    pair, number = divmod(slot, 8)
+    return Pipe(pair // len(Pipe)), Pipe(pair % len(Pipe)), number
+
+
+def bind_views(kernel: Kernel, addresses: Sequence[int]) -> Table:
+    """Return the kernel's views for one launch.
+
+    Args:
+        kernel: The kernel.
+        addresses: GM byte address per tensor parameter, in order.
+
+    Returns:
+        int64 [views, VIEW_WORDS] in the columns of `kernels`.
+    """
+    of_param = dict(zip([id(param) for param in kernel.tensors], addresses, strict=True))
+    table = np.zeros((max(1, len(kernel.views)), VIEW_WORDS), np.int64)
+    for line, view in zip(table, kernel.views, strict=False):
+        line[BASE] = of_param[id(kernel.params[view.param])]
+        line[OFFSET], line[BITS], line[RANK] = view.offset, view.bits, view.rank
+        line[DIMS : DIMS + view.rank] = view.dims
+        line[STRIDES : STRIDES + view.rank] = view.strides
+    return table
+
+
+def transfers(decoded: Decoded) -> Table:
+    """Return what each instruction touches of its buffer in GM, int64 [n, TRANSFER_WORDS].
+
+    A window is told as rows of bytes, the axis of the larger stride outside; it serves to see
+    which blocks of the L2 are touched.
+    """
+    table = np.zeros((len(decoded), TRANSFER_WORDS), np.int64)
+    for index in range(len(decoded)):
+        op: list[int] = decoded.operands[index].tolist()
+        match Action(int(decoded.action[index])):
+            case Action.GM_TO_L1_NZ | Action.L0C_TO_GM:
+                rows, cols, axis = op[2], op[3], 0
+            case Action.GM_TO_L1_ROW:
+                rows, cols, axis = 1, op[2], 0
+            case Action.GM_TO_L1_BOXES:
+                rows, cols, axis = op[2], op[3], 1
+            case _:
+                continue
+        view = decoded.kernel.views[op[0]]
+        outer, inner = (stride * view.bits for stride in view.strides[axis : axis + 2])
+        unit = view.bits if axis == 0 else _BOX_BITS
+        table[index, :4] = 1, view.offset * view.bits, outer, inner
+        if outer < inner:
+            rows, cols, outer, inner = cols, rows, inner, outer
+        table[index, 4:] = rows, outer // 8, -(-((cols - 1) * inner + unit) // 8)
+    return table
+
+
+def bind_transfers(table: Table, decoded: Decoded, views: Table) -> Table:
+    """Return a copy of `transfers(decoded)` with the addresses of one launch in it."""
+    bound = table.copy()
+    touching = np.flatnonzero(table[:, 0])
+    bound[touching, 1] += views[decoded.operands[touching, 0], BASE] * 8
+    return bound
+
+
+def _scalar_words(row: Row, named: Mapping[str, int]) -> tuple[int, ...]:
+    name = row.mnemonic
+    if name in ROLES or name in ACTIONS:
+        sources = [named[f.name] for f in row.fields if f.kind is FieldKind.REG]
+        left, right = [*sources, -1, -1][:2]
+        return ScalarOp.ISSUE, -1, left, right, 0
+    is_immediate = name.endswith("i") and name != "movi"
+    op = ScalarOp[(name[:-1] if is_immediate else name).upper()]
+    number = named.get("imm", named.get("target", named.get("index", 0)))
+    return op, named.get("xd", -1), named.get("xa", -1), named.get("xb", -1), number
+
+
+def _role(row: Row, named: Mapping[str, int]) -> Role:
+    if named.get("pipe") == Pipe.ALL:
+        return Role.BARRIER_ALL
+    return ROLES[row.mnemonic]
+
+
+def _flag_slot(named: Mapping[str, int]) -> int:
+    if "id" not in named:
+        return 0
+    return (named["src"] * len(Pipe) + named["dst"]) * 8 + named["id"]
+
+
+def _check_view(kernel: Kernel, index: int, row: Row, named: Mapping[str, int]) -> None:
+    view = kernel.views[named["view"]]
+    why = _view_complaint(row.mnemonic, view, named)
+    if why is not None:
+        message = (
+            f"Instruction {index} ({row.mnemonic}) of kernel {kernel.name!r} must use a view {why}."
+        )
+        raise ExecutableError(message, kernel.span(index))
+
+
+def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str | None:
+    if "convert" in named:
+        wanted = CONVERT_BITS[Convert(named["convert"])]
+        if view.bits != wanted:
+            return f"of {wanted}-bit elements, not of {view.bits}-bit ones"
+        return None
+    if mnemonic == "gm_to_l1_boxes":
+        if view.bits != 8 or (view.dims[3:], view.strides[3:]) != _BOX_TAIL:
+            return (
+                "of 8-bit elements whose last two dimensions are 16 x 2 with strides 2 and 1, not "
+                f"of {view.bits}-bit elements, dimensions {list(view.dims)} and strides "
+                f"{list(view.strides)}"
+            )
+        return None
+    if view.bits not in _VIEW_BITS[mnemonic]:
+        return f"of 4-, 8-, 16- or 32-bit elements, not of {view.bits}-bit ones"
+    if view.bits < 8 and view.strides[1] != 1:
+        return f"with stride 1 along the last axis for 4-bit elements, not {view.strides[1]}"
+    return None

@@ -1,0 +1,166 @@
+"""The cube: what a mad multiplies, and who multiplies it.
+
+A mad is cut out of the L0 buffers as a dense tile and handed to a cube engine; the default engine
+is the block-scaled matmul of `ir.numerics`, another one may be hardware under simulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from ..codegen.isa.vocabulary import ElementType, MadInit
+from ..ir.dtypes import E1M2, DType
+from ..ir.numerics.elements import Summation
+from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
+from ..ir.numerics.tables import scale_table, value_table
+from .kernels import REPORT, SPACE
+from .l0 import (
+    DIRTY,
+    FAILED,
+    gather_accumulator,
+    gather_bias,
+    gather_codes,
+    gather_scales,
+    scatter_accumulator,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from .kernels import Memory
+
+    Codes = npt.NDArray[np.uint8]
+    Floats = npt.NDArray[np.float32]
+    Words = npt.NDArray[np.uint32]
+    Line = npt.NDArray[np.int64]
+
+GROUP: Final = 32
+
+DTYPES: Final = {
+    ElementType.E4M3: DType.E4M3,
+    ElementType.E5M2: DType.E5M2,
+    ElementType.E2M1: DType.E2M1,
+    ElementType.E1M2: E1M2,
+}
+"""What each element type of the instruction set is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadTile:
+    """One mad as dense matrices, cut to the valid m, k and n; G = ceil(k / 32).
+
+    Attributes:
+        a: Codes, one a byte, uint8 [m, k].
+        a_scales: E8M0 codes, uint8 [m, G].
+        b: uint8 [k, n].
+        b_scales: uint8 [G, n].
+        a_type: Element type of `a`.
+        b_type: Element type of `b`.
+        start: What the accumulator begins from, float32 [m, n]; the engine may overwrite it.
+    """
+
+    a: Codes
+    a_scales: Codes
+    b: Codes
+    b_scales: Codes
+    a_type: ElementType
+    b_type: ElementType
+    start: Floats
+
+
+class CubeEngine(Protocol):
+    """Something that multiplies tiles."""
+
+    def multiply(self, tile: MadTile) -> Floats:
+        """Return `tile.start` plus the block-scaled product, float32 [m, n]."""
+        ...
+
+
+class NumericsCube:
+    """The default engine: the compiled block-scaled matmul of `ir.numerics`.
+
+    Args:
+        order: The order in which products meet the accumulator.
+    """
+
+    def __init__(self, order: Summation = Summation.GROUP) -> None:
+        self.order = order
+
+    def multiply(self, tile: MadTile) -> Floats:
+        """Return `tile.start` plus the block-scaled product, in place."""
+        a_dtype, b_dtype = DTYPES[tile.a_type], DTYPES[tile.b_type]
+        matmul_mx_tile(
+            tile.a,
+            tile.a_scales,
+            tile.b,
+            tile.b_scales,
+            tile.start,
+            value_table(a_dtype),
+            value_table(b_dtype),
+            scale_table(),
+            is_wide(a_dtype, b_dtype),
+            self.order is Summation.SEQUENTIAL,
+        )
+        return tile.start
+
+
+@dataclass(frozen=True, slots=True)
+class MadOutcome:
+    """Whether a mad was done, and whether it saw non-zero padding; `fault` says where."""
+
+    done: bool
+    padding: bool = False
+
+
+def mad_mx(
+    memory: Memory, words: Words, op: Line, engine: CubeEngine, fault: Line, mode: int
+) -> MadOutcome:
+    """Execute one mad whose bounds have been checked (`l0.mad_ok`).
+
+    Args:
+        memory: The memories.
+        words: The local bytes as little-endian uint32.
+        op: Operands in the order of `decode.ACTIONS`.
+        engine: Who multiplies.
+        fault: Receives the place of a never-written operand, or of non-zero padding.
+        mode: As for a kernel.
+    """
+    c, a, b, bias, m, k, n = (int(value) for value in op[:7])
+    a_type, b_type, init = ElementType(int(op[7])), ElementType(int(op[8])), MadInit(int(op[9]))
+    groups, report = -(-k // GROUP), mode >= REPORT
+    a_codes, b_codes = np.empty((m, k), np.uint8), np.empty((k, n), np.uint8)
+    a_scales, b_scales = np.empty((m, groups), np.uint8), np.empty((groups, n), np.uint8)
+    start = np.zeros((m, n), np.float32)
+    padding = False
+    for space, address, bits, codes in (
+        (SPACE.l0a, a, a_type.bits, a_codes),
+        (SPACE.l0b, b, b_type.bits, b_codes),
+    ):
+        outcome = gather_codes(memory, space, address, bits, codes, fault, report)
+        if outcome == FAILED:
+            return MadOutcome(done=False)
+        padding |= outcome == DIRTY
+    for space, address, scales in (
+        (SPACE.scale_a, a >> 4, a_scales),
+        (SPACE.scale_b, b >> 4, b_scales),
+    ):
+        if not gather_scales(memory, space, address, scales, fault, report):
+            return MadOutcome(done=False)
+    bits_of_start = start.view(np.uint32)
+    match init:
+        case MadInit.ZERO:
+            pass
+        case MadInit.ACC:
+            if not gather_accumulator(memory, words, c, bits_of_start, fault, report):
+                return MadOutcome(done=False)
+        case MadInit.BIAS:
+            if not gather_bias(memory, words, bias, bits_of_start, fault, report):
+                return MadOutcome(done=False)
+    result = engine.multiply(MadTile(a_codes, a_scales, b_codes, b_scales, a_type, b_type, start))
+    assert result.shape == (m, n), "an engine returns one number per element of the tile"
+    patterns = np.ascontiguousarray(result, np.float32).view(np.uint32)
+    scatter_accumulator(memory, words, c, patterns)
+    return MadOutcome(done=True, padding=padding)

@@ -1,0 +1,167 @@
+"""The memories of one core and the global memory that it works on.
+
+Local memories lie one behind the other in a single byte array, so that a kernel needs two arrays
+(bytes, and which bits of them were ever written) and one table of bases, whatever it touches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..codegen.isa.vocabulary import Space
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from ..ir.target import Target
+
+    Bytes = npt.NDArray[np.uint8]
+    Table = npt.NDArray[np.int64]
+
+GM_ALIGNMENT: Final = 512
+"""Every buffer begins on an L2 line."""
+
+GM_GUARD: Final = 512
+"""Bytes between two buffers that belong to neither."""
+
+WRITTEN: Final = 0xFF
+"""The written mask of a byte all of whose bits have been written."""
+
+
+def local_size(target: Target, space: Space) -> int:
+    """Return the bytes that `target` has of the local memory `space`."""
+    match space:
+        case Space.L1:
+            return target.l1_bytes
+        case Space.L0A:
+            return target.l0a_bytes
+        case Space.L0B:
+            return target.l0b_bytes
+        case Space.L0C:
+            return target.l0c_bytes
+        case Space.BIAS:
+            return target.bias_bytes
+        case Space.SCALE_A:
+            return target.scale_a_bytes
+        case Space.SCALE_B:
+            return target.scale_b_bytes
+        case Space.UB:
+            return target.ub_bytes
+        case Space.GM:
+            message = "GM is no local memory"
+            raise AssertionError(message)
+
+
+class LocalMemory:
+    """The memories inside one core.
+
+    Attributes:
+        data: Bytes of all spaces, uint8 [total].
+        written: Per byte, the mask of bits that were ever written, uint8 [total]. A data movement
+            moves the mask along, so a read can be traced to a byte that nothing ever wrote.
+        bases: Where each space begins in `data`, int64 [spaces], indexed by `Space`.
+        sizes: Bytes of each space, int64 [spaces], indexed by `Space`; 0 for GM.
+    """
+
+    def __init__(self, target: Target) -> None:
+        spaces = [space for space in Space if space is not Space.GM]
+        self.bases: Table = np.zeros(len(Space), np.int64)
+        self.sizes: Table = np.zeros(len(Space), np.int64)
+        total = 0
+        for space in spaces:
+            self.bases[space] = total
+            self.sizes[space] = local_size(target, space)
+            total += -(-int(self.sizes[space]) // GM_ALIGNMENT) * GM_ALIGNMENT
+        self.data: Bytes = np.zeros(total, np.uint8)
+        self.written: Bytes = np.zeros(total, np.uint8)
+
+    def view(self, space: Space) -> Bytes:
+        """Return the bytes of `space`, uint8 [size], sharing memory."""
+        return self._slice(self.data, space)
+
+    def written_view(self, space: Space) -> Bytes:
+        """Return the written masks of `space`, uint8 [size], sharing memory."""
+        return self._slice(self.written, space)
+
+    def forget(self) -> None:
+        """Mark everything as never written; the stale bytes stay, as on a device."""
+        self.written[:] = 0
+
+    def _slice(self, array: Bytes, space: Space) -> Bytes:
+        base = int(self.bases[space])
+        return array[base : base + int(self.sizes[space])]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A buffer in global memory.
+
+    Args:
+        name: The buffer's name.
+        address: Byte address, a multiple of `GM_ALIGNMENT`.
+        size: Bytes.
+        given: Whether it was filled before the launch.
+    """
+
+    name: str
+    address: int
+    size: int
+    given: bool
+
+
+class GlobalMemory:
+    """Global memory: buffers in one flat byte array, with guard gaps between them.
+
+    Buffers that nobody filled come last, so that written masks exist for those only.
+
+    Args:
+        sizes: Buffer name to bytes.
+        images: Buffer name to its first contents, uint8 [bytes]; the others are never-written.
+        filled: Whether the bytes exist; without them there are addresses only.
+
+    Attributes:
+        size: Bytes from the lowest address to the end of the last buffer.
+        data: uint8 [size].
+        written_base: First address that has a written mask; all below counts as written.
+        written: Written masks from `written_base` on, uint8 [size - written_base].
+        allocations: Buffer name to its place.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, int], images: Mapping[str, Bytes], *, filled: bool = True
+    ) -> None:
+        self.allocations: dict[str, Allocation] = {}
+        address = GM_GUARD
+        given = [name for name in sizes if name in images]
+        for name in given:
+            address = self._allocate(name, address, sizes[name], given=True)
+        self.written_base = address
+        for name in sizes:
+            if name not in images:
+                address = self._allocate(name, address, sizes[name], given=False)
+        self.size = address
+        self.data: Bytes = np.zeros(address if filled else 0, np.uint8)
+        self.written: Bytes = np.zeros(address - self.written_base if filled else 0, np.uint8)
+        for name in given:
+            self.view(name)[:] = images[name]
+
+    def view(self, name: str) -> Bytes:
+        """Return the bytes of the buffer `name`, uint8 [size], sharing memory."""
+        place = self.allocations[name]
+        return self.data[place.address : place.address + place.size]
+
+    def written_view(self, name: str) -> Bytes:
+        """Return the written masks of a buffer that was not given, uint8 [size]."""
+        place = self.allocations[name]
+        assert not place.given, f"{name} was given, so all of it counts as written"
+        begin = place.address - self.written_base
+        return self.written[begin : begin + place.size]
+
+    def _allocate(self, name: str, address: int, size: int, *, given: bool) -> int:
+        self.allocations[name] = Allocation(name, address, size, given)
+        return -(-(address + size + GM_GUARD) // GM_ALIGNMENT) * GM_ALIGNMENT

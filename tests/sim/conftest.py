@@ -1,0 +1,123 @@
+"""Hand-written kernels: assembler text in, a core's memories or a whole run out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from scalebox.codegen.executable import (
+    Direction,
+    Executable,
+    HostProgram,
+    Kernel,
+    Layout,
+    Param,
+    ParamKind,
+    View,
+)
+from scalebox.codegen.isa.asm import parse_program
+from scalebox.codegen.isa.vocabulary import Space
+from scalebox.ir.errors import Span
+from scalebox.ir.target import Target, load_target
+from scalebox.sim.core import Core, Problem
+from scalebox.sim.decode import bind_views, decode
+from scalebox.sim.device import simulate
+from scalebox.sim.matmul import CubeEngine, NumericsCube
+from scalebox.sim.memory import GlobalMemory
+from scalebox.sim.report import SimResult
+from scalebox.sim.scalar import resolve
+
+Bytes = npt.NDArray[np.uint8]
+SOURCE = "kernel.py"
+_BITS = {"E4M3": 8, "E5M2": 8, "E2M1": 4, "E1M2": 4, "E8M0": 8, "FP32": 32, "BF16": 16, "FP16": 16}
+
+
+class Bench:
+    """Makes and runs kernels; every instruction comes from its own line of `kernel.py`."""
+
+    def __init__(self) -> None:
+        self.target = load_target("a5")
+
+    def tensor(self, name: str, dtype: str, shape: Sequence[int], direction: str = "in") -> Param:
+        return Param(
+            name, ParamKind.TENSOR, dtype, _BITS[dtype], Direction(direction), tuple(shape)
+        )
+
+    def scalar(self, name: str) -> Param:
+        return Param(name, ParamKind.SCALAR, "INDEX", 64)
+
+    def plain(self, param: int, bits: int, rows: int, cols: int) -> View:
+        return View(param, Layout.ND, bits, (rows, cols), (cols, 1))
+
+    def boxes(self, param: int, rows: int, groups: int) -> View:
+        dims = (1, rows // 16, groups // 2, 16, 2)
+        return View(param, Layout.MX_A_ZZ, 8, dims, (rows * groups, 16 * groups, 32, 2, 1))
+
+    def kernel(
+        self, text: str, params: Sequence[Param] = (), views: Sequence[View] = (), name: str = "k"
+    ) -> Kernel:
+        program = parse_program(f"{text}\nhalt" if "halt" not in text else text)
+        spans = [Span(SOURCE, 1 + index, 1) for index in range(len(program))]
+        return Kernel.assemble(name, params=params, views=views, program=program, spans=spans)
+
+    def executable(self, kernel: Kernel) -> Executable:
+        host = HostProgram.of_kernel(0, kernel)
+        return Executable("p", "a5", "", (kernel,), (host,), kernel.name)
+
+    def run(
+        self,
+        kernel: Kernel,
+        buffers: Mapping[str, Bytes] | None = None,
+        *,
+        target: Target | None = None,
+        **options: Any,
+    ) -> SimResult:
+        return simulate(
+            self.executable(kernel), buffers or {}, target=target or self.target, **options
+        )
+
+    def apply(
+        self,
+        text: str,
+        params: Sequence[Param] = (),
+        views: Sequence[View] = (),
+        *,
+        images: Mapping[str, Bytes] | None = None,
+        preset: Mapping[Space, Bytes] | None = None,
+        track: bool = True,
+        engine: CubeEngine | None = None,
+    ) -> tuple[Core, GlobalMemory, list[Problem]]:
+        """Execute `text` in program order on memories whose first bytes are `preset`."""
+        kernel = self.kernel(text, params, views)
+        images = images or {}
+        gm = GlobalMemory({param.name: param.size_bytes for param in kernel.tensors}, images)
+        core = Core(self.target, gm, engine or NumericsCube())
+        for space, values in (preset or {}).items():
+            core.local.view(space)[: len(values)] = values
+            core.local.written_view(space)[: len(values)] = 0xFF
+        decoded = decode(kernel)
+        stream = resolve(decoded, ())
+        views_bound = bind_views(
+            kernel, [gm.allocations[param.name].address for param in kernel.tensors]
+        )
+        found: list[Problem] = []
+        bounds = core.check_bounds(decoded, stream, views_bound)
+        if bounds is not None:
+            return core, gm, [bounds]
+        acting = np.flatnonzero(decoded.action[stream.static])
+        core.execute(decoded, stream, views_bound, acting, track=track, on_problem=found.append)
+        return core, gm, found
+
+
+@pytest.fixture(scope="session")
+def bench() -> Bench:
+    """Makes and runs kernels."""
+    return Bench()
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Draws the same numbers in every run."""
+    return np.random.default_rng(2024)
