@@ -1,0 +1,1 @@
+"""The Python facade, the command line, and what joins two rooms below."""

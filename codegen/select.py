@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from ..ir.boxes import BOX_GROUPS, BOX_ROWS, GROUP
+from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..ir.core import (
     AssignStmt,
     EvalStmt,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 import ml_dtypes
 import numpy as np
 
-from .boxes import BOX_GROUPS, BOX_ROWS
+from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .core import ParamDirection
 from .dtypes import (
     BFloat16,

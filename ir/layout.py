@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from .errors import IRTypeError, IRValueError
 from .injectivity import is_injective
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Self
+    from typing import Self, SupportsIndex
 
     import numpy as np
     import numpy.typing as npt
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Tree: TypeAlias = "tuple[int | Tree, ...]"
 """Nested tuples of integers: the modes of a shape, a stride or a coordinate."""
 
-T = TypeVar("T")
+Key: TypeAlias = "SupportsIndex | tuple[Any, ...] | list[Any]"
+"""A coordinate, or an integer for any part of it."""
 
 _INT64_LIMIT = 1 << 63
 
@@ -103,7 +104,7 @@ class Shape(_Hierarchy):
         """The number of coordinates: the product of all extents."""
         return math.prod(self.leaves)
 
-    def encode(self, key: int | Tree | list[Any]) -> int:
+    def encode(self, key: Key) -> int:
         """Return the ordinal of a coordinate, counting with the first mode fastest.
 
         Args:
@@ -115,7 +116,7 @@ class Shape(_Hierarchy):
         """
         return _encode(self.tree, _checked_key(self.tree, key))
 
-    def decode(self, key: int | Tree | list[Any]) -> Tree:
+    def decode(self, key: Key) -> Tree:
         """Return the coordinate, in the hierarchy of the shape, of an ordinal.
 
         Args:
@@ -198,7 +199,7 @@ class Layout:
         """
         return is_injective(self._modes())
 
-    def index(self, key: int | Tree | list[Any]) -> int:
+    def index(self, key: Key) -> int:
         """Return the index of a coordinate; `layout(key)` is the same.
 
         Args:

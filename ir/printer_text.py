@@ -6,6 +6,7 @@ keep their dtype, and names are told apart.
 
 from __future__ import annotations
 
+import json
 import keyword
 import math
 import re
@@ -306,7 +307,9 @@ class Writer:
                 name = enum_name(type(value))
                 assert name is not None, f"the language has no name for {value!r}"
                 return f"{self.prefix}.{name}.{value.name}"
-            case None | bool() | int() | str():
+            case str():
+                return json.dumps(value, ensure_ascii=False)
+            case None | bool() | int():
                 return repr(value)
             case float():
                 return _float_text(value)
@@ -316,11 +319,11 @@ class Writer:
                 return self.dtype(value)
             case MemRef():
                 slots = f", slots={value.slots}" if value.slots != 1 else ""
-                place = f"{value.name!r}, {value.byte_offset}, {value.size}"
+                place = f"{self.value(value.name)}, {value.byte_offset}, {value.size}"
                 return f"{self.prefix}.MemRef({place}{slots})"
             case Mapping():
                 items = cast("Mapping[str, Any]", value).items()
-                return f"{{{', '.join(f'{key!r}: {self.value(v)}' for key, v in items)}}}"
+                return f"{{{', '.join(f'{self.value(key)}: {self.value(v)}' for key, v in items)}}}"
             case tuple():
                 parts = [self.value(v) for v in cast("Sequence[object]", value)]
                 return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

@@ -167,6 +167,23 @@ class Target:
         provenance = {**self.provenance, **dict.fromkeys(values, origin)}
         return replace(self, provenance=provenance, **values)
 
+    def to_toml(self) -> str:
+        """Return a machine file that :func:`load_target` reads as this very machine."""
+        lines = [f"name = {json.dumps(self.name)}"]
+        for name, rule in specs().items():
+            value, origin = getattr(self, name), self.provenance[name]
+            pairs = rule.type is FieldType.PAIRS
+            shown = json.dumps([list(pair) for pair in value]) if pairs else repr(value)
+            source, status = json.dumps(origin.source), json.dumps(origin.status.value)
+            lines += [
+                "",
+                f"[{name}]",
+                f"value = {shown}",
+                f"source = {source}",
+                f"status = {status}",
+            ]
+        return "\n".join(lines) + "\n"
+
 
 @cache
 def specs() -> Mapping[str, Spec]:

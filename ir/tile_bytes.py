@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .boxes import BOX_GROUPS, BOX_ROWS
+from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .errors import IRValueError
 from .types import MemorySpace, TileLayout, static_dims
 

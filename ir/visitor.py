@@ -41,22 +41,36 @@ def _hook_name(kind: type) -> str:
     return name
 
 
-def _group_hook(node: Node) -> str | None:
-    match node:
-        case BinaryExpr():
-            return "visit_binary_expr"
-        case UnaryExpr():
-            return "visit_unary_expr"
-        case _:
-            return None
-
-
 def _hook(owner: object, node: Node) -> Callable[[Any], Any] | None:
-    # Looked up on the class: instances answer to any `visit_x`, for the sake of `super().visit_x`.
-    for name in (_hook_name(type(node)), _group_hook(node)):
-        if name is not None and hasattr(type(owner), name):
-            return getattr(owner, name)
-    return None
+    return getattr(owner, _hook_name(type(node)), None)
+
+
+def _visit_binary(self: IRVisitor | IRMutator, op: BinaryExpr) -> Any:
+    return self.visit_binary_expr(op)
+
+
+def _visit_unary(self: IRVisitor | IRMutator, op: UnaryExpr) -> Any:
+    return self.visit_unary_expr(op)
+
+
+def _visit_plain(self: IRVisitor | IRMutator, op: Node) -> Any:
+    return self.visit_children(op)
+
+
+def _give_every_node_a_hook(owner: type) -> None:
+    """Add a `visit_x` for each class of nodes, so that `super().visit_x(op)` goes on everywhere."""
+    kinds: list[type[Node]] = [Node]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+        name = _hook_name(kind)
+        if hasattr(owner, name):
+            continue
+        if issubclass(kind, BinaryExpr):
+            setattr(owner, name, _visit_binary)
+        elif issubclass(kind, UnaryExpr):
+            setattr(owner, name, _visit_unary)
+        else:
+            setattr(owner, name, _visit_plain)
 
 
 def type_exprs(type_: Type) -> tuple[Expr, ...]:
@@ -123,6 +137,14 @@ class IRVisitor:
         """Visit a loop-carried variable; its initial value is visited by its loop only."""
         self.visit_var_like(op)
 
+    def visit_binary_expr(self, op: BinaryExpr) -> None:
+        """Visit a scalar operator of two operands that has no hook of its own."""
+        self.visit_children(op)
+
+    def visit_unary_expr(self, op: UnaryExpr) -> None:
+        """Visit a scalar operator of one operand that has no hook of its own."""
+        self.visit_children(op)
+
     def visit(self, node: Node) -> None:
         """Dispatch on the class of `node`."""
         hook = _hook(self, node)
@@ -145,11 +167,14 @@ class IRVisitor:
                     self.visit_expr(child.init_value)
                 self.visit(child)
 
-    def __getattr__(self, name: str) -> Callable[[Any], None]:
-        """Give every `super().visit_x(op)` the default behaviour: visit the children."""
-        if name.startswith("visit_"):
-            return self.visit_children
-        raise AttributeError(name)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[[Any], None]:
+            """Declare the hooks that :func:`_give_every_node_a_hook` adds."""
+            ...
+
+
+_give_every_node_a_hook(IRVisitor)
 
 
 class IRMutator:
@@ -214,6 +239,14 @@ class IRMutator:
             self.variables[op] = known
         return known
 
+    def visit_binary_expr(self, op: BinaryExpr) -> Expr:
+        """Rewrite a scalar operator of two operands that has no hook of its own."""
+        return self.visit_children(op)
+
+    def visit_unary_expr(self, op: UnaryExpr) -> Expr:
+        """Rewrite a scalar operator of one operand that has no hook of its own."""
+        return self.visit_children(op)
+
     def visit(self, node: Node) -> Node:
         """Dispatch on the class of `node`."""
         hook = _hook(self, node)
@@ -269,11 +302,14 @@ class IRMutator:
             return op
         return replace(op, stmts=tuple(i for s in new for i in flatten_to_stmts(s)))
 
-    def __getattr__(self, name: str) -> Callable[[Any], Any]:
-        """Give every `super().visit_x(op)` the default behaviour: rewrite the children."""
-        if name.startswith("visit_"):
-            return self.visit_children
-        raise AttributeError(name)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[[Any], Any]:
+            """Declare the hooks that :func:`_give_every_node_a_hook` adds."""
+            ...
+
+
+_give_every_node_a_hook(IRMutator)
 
 
 def _differ(new: Sequence[object], old: Sequence[object]) -> bool:

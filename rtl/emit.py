@@ -43,7 +43,7 @@ class OutputFolderError(UserError):
     """A folder into which the Verilog cannot or should not be written."""
 
 
-class Component(Protocol):
+class UnitComponent(Protocol):
     """What a unit has beside its ports."""
 
     @property
@@ -68,7 +68,7 @@ class Unit:
     """
 
     name: str
-    factory: Callable[[], Component]
+    factory: Callable[[], UnitComponent]
     doc: str
 
     @property
@@ -102,7 +102,7 @@ def verilog(unit: str) -> str:
     return _header(row, component) + to_verilog(component, name=row.name)
 
 
-def to_verilog(component: Component, *, name: str) -> str:
+def to_verilog(component: UnitComponent, *, name: str) -> str:
     """Return the Verilog of any component, as the module `name`, without a header."""
     text = rtlil.convert(component, name=name, emit_src=False)
     script = "\n".join((f"read_rtlil <<rtlil\n{text}\nrtlil", *_PASSES, ""))
@@ -157,7 +157,7 @@ def _unit(name: str) -> Unit:
     return row
 
 
-def _header(row: Unit, component: Component) -> str:
+def _header(row: Unit, component: UnitComponent) -> str:
     version = importlib.metadata.version("scalebox")
     parameters = ", ".join(f"{key} = {value}" for key, value in component.parameters.items())
     lines = [
@@ -176,7 +176,8 @@ def _refuse_foreign(folder: Path) -> None:
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         message = f"The output folder {str(folder)!r} must hold only Verilog of ours, not {shown}"
-        raise OutputFolderError(message, hint="Name an empty folder, or pass --force.")
+        hint = "Name an empty folder, or force it (--force, force=True); what is not ours stays."
+        raise OutputFolderError(message, hint=hint)
 
 
 def _is_ours(entry: Path) -> bool:

@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..ir.boxes import BOX_GROUPS, BOX_ROWS
+from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .shapes import box_layout, check_count, decoded_box_layout, exponent_of, is_nan_code
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..codegen.isa.vocabulary import Convert, ElementType, Space, TimingClass
-from ..ir.boxes import BOX_BYTES
+from ..ir.dtypes.boxes import BOX_BYTES
 from ..ir.errors import ExecutableError
 from .decode import CONVERT_BITS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..codegen.isa.program import Instruction
-    from ..codegen.kernel import Kernel
+    from ..codegen.executable import Kernel
     from ..ir.target import Target
 
     Line = npt.NDArray[np.int64]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..codegen.isa.row import Row
-    from ..codegen.kernel import Kernel, View
+    from ..codegen.executable import Kernel, View
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
@@ -119,6 +119,9 @@ ROLES: Final = {"set_flag": Role.SET, "wait_flag": Role.WAIT, "pipe_barrier": Ro
 OPERANDS: Final = max(len(fields) for _, fields in ACTIONS.values())
 SCALAR_WORDS: Final = 5
 """Columns of the scalar table: operation, destination, left, right (-1: immediate), immediate."""
+
+PIPES: Final = len(Pipe) - 1
+"""Queues, S among them; `Pipe.ALL`, the last of them, is none."""
 
 FLAG_SLOTS: Final = len(Pipe) * len(Pipe) * 8
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
 from ..ir.errors import SimulationFault
-from .decode import Role, flag_of
+from .decode import PIPES, Role, flag_of
 from .faults import describe
-from .timing import PIPES
 
 if TYPE_CHECKING:
     from .decode import Decoded

@@ -12,7 +12,7 @@ from .faultcodes import FaultCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..codegen.kernel import Kernel
+    from ..codegen.executable import Kernel
 
 _WHAT_AXES = {
     Space.L0A: ("row", "k"),

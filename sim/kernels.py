@@ -266,26 +266,32 @@ def l1_to_l0b(
 def _transpose(
     data: Bytes, source: int, target: int, bits: int, k: int, n: int, tile_k: int, fill: int
 ) -> None:
-    """Move elements of `bits` from boxes of K rows to boxes of N rows; `fill` what lies beyond."""
+    """Move elements of `bits` from boxes of K rows to boxes of N rows; `fill` what lies beyond.
+
+    A source box gives half a line (8 bits) or a quarter of one (4 bits) to each of its columns.
+    """
     per_segment = 256 // bits
     boxes_n = -(-n // 16)
     for i in range(-(-k // per_segment) * boxes_n * 512):
         data[target + i] = fill
-    if bits == 8:
-        for row in range(k):
-            there = target + row // 32 * boxes_n * 512 + row % 32
-            for column in range(n):
-                here = source + (column // 32 * (tile_k // 16) + row // 16) * 512
-                data[there + column * 32] = data[here + row % 16 * 32 + column % 32]
-        return
-    for row in range(k):
-        there = target + row // 64 * boxes_n * 512 + row % 64 // 2
-        shift = row % 2 * 4
+    for first in range(0, k, 16):
+        rows = min(16, k - first)
+        line = target + first // per_segment * boxes_n * 512 + first % per_segment * bits // 8
         for column in range(n):
-            here = source + (column // 64 * (tile_k // 16) + row // 16) * 512
-            code = data[here + row % 16 * 32 + column % 64 // 2] >> (column % 2 * 4) & 0xF
-            place = there + column * 32
-            data[place] = data[place] & (0xF0 >> shift) | code << shift
+            box = column // per_segment * (tile_k // 16) + first // 16
+            here = source + box * 512 + column % per_segment * bits // 8
+            there = line + column * 32
+            if bits == 8:
+                for row in range(rows):
+                    data[there + row] = data[here + row * 32]
+            else:
+                shift = column % 2 * 4
+                for row in range(0, rows, 2):
+                    low = data[here + row * 32] >> shift & 0xF
+                    high = fill
+                    if row + 1 < rows:
+                        high = data[here + row * 32 + 32] >> shift
+                    data[there + row // 2] = low | (high & 0xF) << 4
 
 
 @inner

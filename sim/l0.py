@@ -27,8 +27,8 @@ FAILED, CLEAN, DIRTY = 0, 1, 2
 PADDED_K: Final = 64
 """The device multiplies whole steps of 64 along K."""
 
-_BIAS_INIT: Final = 2
-_NARROW: Final = 2
+BIAS_INIT: Final = 2
+NARROW: Final = 2
 """Element types from here on have 4 bits (`ElementType`)."""
 
 
@@ -48,10 +48,10 @@ def mad_ok(
         op[7],
         op[9],
     )
-    bits = 4 if a_type >= _NARROW else 8
+    bits = 4 if a_type >= NARROW else 8
     boxes_m, boxes_n, boxes_k = -(-m // 16), -(-n // 16), -(-k * bits // 256)
     pairs = -(-k // 64)
-    if init == _BIAS_INIT and not local_ok(memory, SPACE.bias, bias, n * 4, fault):
+    if init == BIAS_INIT and not local_ok(memory, SPACE.bias, bias, n * 4, fault):
         return False
     return (
         local_ok(memory, SPACE.l0a, a, boxes_m * boxes_k * 512, fault)

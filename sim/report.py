@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.isa.vocabulary import FieldKind, Pipe
-from .decode import Role, flag_of
-from .timing import ACCOUNT_WORDS, BUSY, PIPES
+from .decode import PIPES, Role, flag_of
+from .timing import ACCOUNT_WORDS, BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

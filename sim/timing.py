@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
-from .decode import FLAG_SLOTS, Role
+from .decode import FLAG_SLOTS, PIPES, Role
 from .jit import compiled, inner
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
-
-PIPES: Final = 7
-"""Queues, S among them; indexed by `Pipe`."""
 
 BUSY, FLAG, BARRIER, QUEUE, IDLE, ACCOUNT_WORDS = 0, 1, 2, 3, 4, 5
 """Columns of an account: cycles at work, waiting for a flag, waiting at a barrier for what is under

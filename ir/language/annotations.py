@@ -226,11 +226,12 @@ class AnnotationParser:
 
     def _shape(self, item: _Item, kind: AnnotationKind) -> tuple[Expr, ...]:
         if not isinstance(item.node, ast.List | ast.Tuple) or isinstance(item.value, Annotation):
-            if not isinstance(item.value, list | tuple):
+            value: object = item.value
+            if not isinstance(value, list | tuple):
                 text = ast.unparse(item.node)
                 message = f"The shape of pl.{kind.value} must be a list of integers, not {text}"
                 raise self._error(message, item.node, EXAMPLES[kind])
-            made = self._expressions.constant(item.value, item.node)
+            made = self._expressions.constant(cast("object", value), item.node)
             assert isinstance(made, MakeTuple)
             dims = list(made.elements)
         else:

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=UserError)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 value`, `2 values`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 @dataclass(frozen=True)
 class Options:
     """What stood between the brackets of `@pl.function(...)`."""

@@ -10,7 +10,8 @@ from ..dtypes import Index, Int64
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ..expr import ConstInt, Expr, IterArg, ScalarType, Var, index
-from .markers import INTRINSICS, Intrinsic, Unsupported
+from .context import plural
+from .markers import Intrinsic, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class LoopParser:
         """Return what a loop runs over."""
         call = node.iter
         text = ast.unparse(call)
-        hint = f"{INTRINSICS['range']} or {INTRINSICS['pipeline']}"
+        hint = "for i in pl.range(4): or for i in pl.pipeline(4, stage=2):"
         if isinstance(call, ast.Call):
             callee = self._context.capture.fold(call.func)
             if isinstance(callee, Unsupported):
@@ -138,8 +139,8 @@ class LoopParser:
             stage = keywords.get("stage")
             value = self._context.capture.fold(stage) if stage else None
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                found = ast.unparse(stage) if stage else "nothing"
-                message = f"pl.pipeline must say stage=, a constant of 1 or more, not {found}"
+                found = f", not {ast.unparse(stage)}" if stage else ""
+                message = f"pl.pipeline must say stage=, a constant of 1 or more{found}"
                 hint = "stage=2 loads the next trip's tiles while this trip computes"
                 raise self._context.error(ParserTypeError, message, stage or call, hint=hint)
             attrs["pipeline_stages"] = value
@@ -160,7 +161,10 @@ class LoopParser:
             return ()
         values = inits.elts if isinstance(inits, ast.Tuple | ast.List) else []
         if len(values) != len(carried):
-            message = f"A loop that carries {len(carried)} values must have {len(carried)} init_values, not {len(values)}"
+            wanted = plural(len(carried), "value")
+            message = (
+                f"A loop that carries {wanted} must have as many init_values, not {len(values)}"
+            )
             hint = "for i, (s,) in pl.range(n, init_values=(s0,)):"
             raise self._context.error(ParserTypeError, message, inits or node.iter, hint=hint)
         declared = self._declared(node.body, {c.id for c in carried})
@@ -168,7 +172,7 @@ class LoopParser:
         for name, value in zip(carried, values, strict=True):
             init = self._body.expressions.parse(value)
             written = declared.get(name.id)
-            type_ = self._body.checked_type(written, init.type, f"{name.id!r}", name)
+            type_ = self._body.assignments.checked_type(written, init.type, f"{name.id!r}", name)
             args.append(IterArg(name.id, type_, init, self._context.span(name)))
         return tuple(args)
 
@@ -196,7 +200,8 @@ class LoopParser:
         if not args:
             return ()
         if len(block.yields) != len(args):
-            message = f"A loop that carries {len(args)} values must yield {len(args)}, not {len(block.yields)}"
+            wanted, found = plural(len(args), "value"), len(block.yields)
+            message = f"A loop that carries {wanted} must end in a yield of as many, not {found}"
             hint = "end it with a_next, b_next = pl.yield_(a, b), a name for each"
             raise self._context.error(ParserSyntaxError, message, node.target, hint=hint)
         types: list[Type] = [arg.type for arg in args]

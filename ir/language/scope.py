@@ -24,20 +24,21 @@ class Scope:
         variables: What can be seen here.
         loop_names: Names that belong to a loop and may not be assigned.
         hidden: Name -> why it cannot be seen any more.
+        twins: What other branches of the same `if` define; a definition of the same type joins it.
     """
 
     def __init__(self) -> None:
         self.variables: dict[str, Var] = {}
         self.loop_names: set[str] = set()
         self.hidden: dict[str, str] = {}
-        self._twins: dict[str, Var] = {}
+        self.twins: dict[str, Var] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self.variables
 
     def define(self, name: str, type_: Type, span: Span) -> Var:
         """Return a new variable under `name`, or the one of the other branch if it is the same."""
-        twin = self._twins.get(name)
+        twin = self.twins.get(name)
         var = twin if twin is not None and twin.type == type_ else Var(name, type_, span)
         self.bind(name, var)
         return var
@@ -68,15 +69,9 @@ class Scope:
     @contextmanager
     def branches(self) -> Generator[Branches]:
         """Keep the branches of an `if` apart and join their names at the end."""
-        outer_twins = self._twins
         branches = Branches(self)
         yield branches
-        self._twins = outer_twins
         branches.join()
-
-    def twins(self, variables: dict[str, Var]) -> None:
-        """Let a definition reuse the variable that another branch has under the same name."""
-        self._twins = variables
 
 
 class Branches:
@@ -85,6 +80,7 @@ class Branches:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._before = dict(scope.variables)
+        self._outer_twins = scope.twins
         self._ends: list[dict[str, Var]] = []
 
     @contextmanager
@@ -92,7 +88,8 @@ class Branches:
         """Read one arm: it sees what was there before the `if`, not the other arms."""
         scope = self._scope
         scope.variables = dict(self._before)
-        scope.twins({name: var for end in self._ends for name, var in end.items()})
+        ends = {name: var for end in self._ends for name, var in end.items()}
+        scope.twins = {**self._outer_twins, **ends}
         yield
         self._ends.append(
             {n: v for n, v in scope.variables.items() if self._before.get(n) is not v}
@@ -105,6 +102,7 @@ class Branches:
             for name, var in end.items():
                 if joined.setdefault(name, var) is not var:
                     self._scope.hidden[name] = "the branches of an if give it different types"
+        self._scope.twins = self._outer_twins
         self._scope.variables = dict(self._before)
         for name, var in joined.items():
             if name not in self._scope.hidden:

@@ -23,15 +23,14 @@ from ..errors import (
     ParserSyntaxError,
     ParserTypeError,
     Span,
-    SSAViolationError,
-    UndefinedVariableError,
     UnsupportedFeatureError,
 )
-from ..expr import Call, Expr, GlobalVar, ScalarType, TupleGetItemExpr, UnknownType, replace
+from ..expr import Call, Expr, ScalarType, TupleGetItemExpr, UnknownType
 from ..types import TupleType
 from .annotations import AnnotationParser
+from .assignments import AssignmentParser
 from .capture import NOT_CONSTANT
-from .constants import literal_as
+from .context import plural
 from .expressions import ExpressionParser, kind_of
 from .loops import LoopParser
 from .markers import Intrinsic, Unsupported
@@ -84,6 +83,7 @@ class BodyParser:
         self.context = context
         self.expressions = ExpressionParser(context)
         self.annotations = AnnotationParser(context, self.expressions)
+        self.assignments = AssignmentParser(context, self.expressions)
         self.loops = LoopParser(self)
         self.returned: tuple[Type, ...] | None = None
         self._results = results
@@ -106,7 +106,7 @@ class BodyParser:
             case ast.Assign(targets=[target], value=value):
                 return self._assign(target, None, value, block, node)
             case ast.AnnAssign(target=target, annotation=annotation, value=None):
-                name = self._name(target)
+                name = self.assignments.name(target)
                 block.declared[name] = self.annotations.local(annotation)
                 return []
             case ast.AnnAssign(target=target, annotation=annotation, value=ast.expr() as value):
@@ -146,17 +146,6 @@ class BodyParser:
         hint = f"what works: {instead}"
         return self.context.error(UnsupportedFeatureError, message, node, hint=hint)
 
-    def _name(self, target: ast.expr) -> str:
-        if isinstance(target, ast.Name):
-            return target.id
-        if isinstance(target, ast.Subscript):
-            message = "An assignment to a part of a tensor is not part of this language"
-            hint = "what works: out = pl.store(tile, offsets, out)"
-        else:
-            message = f"The target of an assignment must be a name, not {ast.unparse(target)}"
-            hint = "what works: x = …, or a, b = self.kernel(…)"
-        raise self.context.error(UnsupportedFeatureError, message, target, hint=hint)
-
     # ------------------------------------------------------------------------ assignments
 
     def _assign(
@@ -171,104 +160,17 @@ class BodyParser:
             assert isinstance(value, ast.Call)
             return [self._yield(target, annotation, value, block, node)]
         if isinstance(target, ast.Tuple):
-            return self._unpack(target, value, node)
-        name = self._name(target)
-        written = self.annotations.local(annotation) if annotation else block.declared.get(name)
-        made = self.expressions.parse(value, written.type if written else None)
-        if written is not None:
-            made = literal_as(made, written.type)
-        type_ = self.checked_type(written, made.type, f"{name!r}", value)
-        if isinstance(type_, UnknownType):
-            raise self._no_result(made, value)
-        if isinstance(made, Call) and type_ is not made.type:
-            made = replace(made, type=type_)
-        var = self.assigned(name, type_, target)
-        return [AssignStmt(var, made, self.context.span(node))]
+            return self.assignments.unpack(target, value, node)
+        written = self._written(target, annotation, block)
+        return self.assignments.assign(target, written, value, node)
 
-    def _no_result(self, made: Expr, node: ast.expr) -> ParserTypeError:
-        called = made.op.name if isinstance(made, Call) else ast.unparse(node)
-        known = isinstance(made, Call) and isinstance(made.op, GlobalVar)
-        if known and self.context.callees.results(called) is None:
-            message = f"The result of {called!r} is not known here, because it calls itself"
-            hint = "annotate the assigned name, or the results of the function with ->"
-            return self.context.error(ParserTypeError, message, node, hint=hint)
-        message = f"{called!r} returns nothing, so its call must be a statement of its own"
-        return self.context.error(ParserTypeError, message, node)
-
-    def checked_type(
-        self, written: Written | None, inferred: Type, what: str, where: ast.expr
-    ) -> Type:
-        """Return the type of a value from its annotation and its inferred type.
-
-        Raises:
-            ParserTypeError: When the two do not fit.
-        """
-        if written is None:
-            return inferred
-        if isinstance(inferred, UnknownType):
-            return written.type
-        fault = mismatch(written.type, inferred, check_layout=False)
-        if fault is not None:
-            message = f"{what} {fault}"
-            hint = "the annotation must agree with the value, or be left out"
-            raise self.context.error(ParserTypeError, message, where, hint=hint)
-        return merge(written, inferred)
-
-    def assigned(self, name: str, type_: Type, where: ast.AST) -> Var:
-        """Return the variable that an assignment to `name` writes.
-
-        Raises:
-            SSAViolationError: When the name belongs to a loop, or `strict_ssa` forbids a second one.
-            ParserTypeError: When the name already stands for a value of another type.
-        """
-        scope = self.context.scope
-        span = self.context.span(where)
-        old = scope.variables.get(name)
-        if old is None:
-            return scope.define(name, type_, span)
-        note = f"{name!r} is defined at {old.span}" if old.span.is_known else None
-        if name in scope.loop_names:
-            message = f"{name!r} belongs to the loop and must not be assigned in it"
-            raise self.context.error(SSAViolationError, message, where, note=note)
-        if self.context.strict_ssa:
-            message = f"{name!r} must be assigned only once under strict_ssa"
-            hint = "use another name"
-            raise self.context.error(SSAViolationError, message, where, hint=hint, note=note)
-        if old.type != type_:
-            fault = mismatch(old.type, type_) or "must keep its memory space and its view"
-            message = f"{name!r} is assigned a second time and {fault}"
-            hint = "use another name for a value of another type or memory space"
-            raise self.context.error(ParserTypeError, message, where, hint=hint, note=note)
-        return old
-
-    def _unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[Stmt]:
-        made = self.expressions.parse(value)
-        if not isinstance(made.type, TupleType) or isinstance(value, ast.Tuple | ast.List):
-            message = f"Several names must be assigned from a call with as many results, not from {kind_of(made.type)}"
-            hint = "one assignment a line"
-            raise self.context.error(ParserTypeError, message, value, hint=hint)
-        wanted, found = len(target.elts), len(made.type.types)
-        if wanted != found:
-            message = f"{found} results must be assigned to {found} names, not to {wanted}"
-            raise self.context.error(ParserTypeError, message, target)
-        span = self.context.span(node)
-        names = [self._name(element) for element in target.elts]
-        whole = self._temporary(made.type, span)
-        stmts: list[Stmt] = [AssignStmt(whole, made, span)]
-        for position, (name, element) in enumerate(zip(names, target.elts, strict=True)):
-            var = self.assigned(name, made.type.types[position], element)
-            stmts.append(AssignStmt(var, TupleGetItemExpr(whole, position, span), span))
-        return stmts
-
-    def _temporary(self, type_: Type, span: Span) -> Var:
-        scope = self.context.scope
-        name, number = "_tuple_tmp", 0
-        while name in scope and scope.variables[name].type != type_:
-            number += 1
-            name = f"_tuple_tmp_{number}"
-        if name in scope and not self.context.strict_ssa:
-            return scope.variables[name]
-        return scope.define(name, type_, span)
+    def _written(
+        self, target: ast.expr, annotation: ast.expr | None, block: Block
+    ) -> Written | None:
+        """Return what a name is annotated with, here or on a line before."""
+        if annotation is not None:
+            return self.annotations.local(annotation)
+        return block.declared.get(self.assignments.name(target))
 
     # ------------------------------------------------------------------------ expressions
 
@@ -392,13 +294,15 @@ class BodyParser:
             raise self.context.error(ParserSyntaxError, message, call)
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         if len(targets) != len(call.args) or call.keywords:
-            message = f"pl.yield_ must hand on {len(targets)} values, not {len(call.args)}"
+            message = (
+                f"pl.yield_ must hand on {plural(len(targets), 'value')}, not {len(call.args)}"
+            )
             raise self.context.error(ParserSyntaxError, message, call)
         values = tuple(self.expressions.parse(arg) for arg in call.args)
         for element, value in zip(targets, values, strict=True):
-            name = self._name(element)
-            written = self.annotations.local(annotation) if annotation else block.declared.get(name)
-            self.checked_type(written, value.type, f"{name!r}", element)
+            name = self.assignments.name(element)
+            written = self._written(element, annotation, block)
+            self.assignments.checked_type(written, value.type, f"{name!r}", element)
             block.yields.append((name, written, self.context.span(element)))
         block.values = values
         return YieldStmt(values, self.context.span(node))
@@ -413,14 +317,14 @@ class BodyParser:
         values = [self.expressions.parse(part) for part in parts]
         stmts: list[Stmt] = []
         if len(values) == 1 and isinstance(values[0].type, TupleType):
-            whole = self._temporary(values[0].type, span)
+            whole = self.assignments.temporary(values[0].type, span)
             stmts.append(AssignStmt(whole, values[0], span))
             count = len(values[0].type.types)
             values = list[Expr](TupleGetItemExpr(whole, i, span) for i in range(count))
             parts = parts * count
         for value, part in zip(values, parts, strict=True):
             if isinstance(value.type, UnknownType):
-                raise self._no_result(value, part)
+                raise self.assignments.no_result(value, part)
         self._check_results(values, parts, node)
         if self.returned is None:
             self.returned = tuple(value.type for value in values)
@@ -436,16 +340,10 @@ class BodyParser:
         if wanted is None:
             return
         if len(values) != len(wanted):
-            message = f"{name!r} must return {len(wanted)} values, not {len(values)}"
+            message = f"{name!r} must return {plural(len(wanted), 'value')}, not {len(values)}"
             raise self.context.error(ParserTypeError, message, node)
         for position, (type_, value) in enumerate(zip(wanted, values, strict=True)):
             fault = mismatch(type_, value.type, check_layout=False)
             if fault is not None:
                 message = f"Result {position} of {name!r} {fault}"
                 raise self.context.error(ParserTypeError, message, parts[position])
-
-    def undefined_yield(self, name: str, node: ast.AST) -> UndefinedVariableError:
-        """Return the error for a loop that carries `name` but hands nothing on."""
-        message = f"A loop that carries {name!r} must end in a yield"
-        hint = f"{name}_next = pl.yield_(…) as the last line of the loop"
-        return self.context.error(UndefinedVariableError, message, node, hint=hint)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..errors import IRTypeError, IRValueError
 from .elements import code_type, element_of
 

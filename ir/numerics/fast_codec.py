@@ -30,9 +30,9 @@ def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
         IRTypeError: `dtype` is no such format, or `codes` cannot be codes.
         IRValueError: A code does not fit the format's width.
     """
-    array: npt.NDArray[Any] = np.ascontiguousarray(as_codes(codes, dtype))
+    array: npt.NDArray[Any] = as_codes(codes, dtype)
     out = np.empty(array.shape, np.uint32)
-    _gather(array.reshape(-1), decode_table(dtype), out.reshape(-1))
+    _gather(np.ascontiguousarray(array).reshape(-1), decode_table(dtype), out.reshape(-1))
     return out.view(np.float32)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from .arguments import matmul_operands
 from .elements import Summation
 from .tables import integers, scale_table, value_table

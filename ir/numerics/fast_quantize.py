@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numba
 import numpy as np
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..dtypes import DType
 from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy, ScaleRule

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..errors import IRTypeError, IRValueError
 from . import codec, reference, reference_quantize, two_level
 from .block_format import InfinityPolicy, ScaleRule, block_format_of, choice

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..dtypes import DType
 from .arguments import MatmulOperands, matmul_operands
 from .codec import decode, encode

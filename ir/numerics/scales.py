@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
 from ..errors import IRValueError
 from .arguments import as_scale_codes
 

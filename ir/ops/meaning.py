@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..dtypes import BFloat16, DType, Float16
 from ..numerics.convert import float32_to_bfloat16, float32_to_float16
 from ..numerics.reference import matmul_mx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..dtypes import E1M2, DType
 from ..expr import Expr, index
 from ..types import (

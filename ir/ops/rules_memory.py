@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..dtypes import BFloat16, DType, Float16, UInt8
 from ..expr import Expr, Type, index
 from ..types import (
@@ -170,7 +170,8 @@ def infer_blocked_load(site: CallSite, stored: Type) -> TileType:
     check_window(site, offsets, window, tensor.shape, what="the window of scale boxes")
     shape = logical_window(tensor.layout, window)
     if not isinstance(stored, TileType) or not same_dims(stored.shape, shape):
-        message = f"must give a tile of {show_dims(shape)}, not {stored!r}"
+        found = show_dims(stored.shape) if isinstance(stored, TileType) else "another kind"
+        message = f"must give a tile of {show_dims(shape)}, not of {found}"
         raise site.type_error(message)
     blayout, slayout, fractal = SCALE_ARRANGEMENT[tensor.layout]
     view = TileView(stored.valid_shape, blayout=blayout, slayout=slayout, fractal=fractal)

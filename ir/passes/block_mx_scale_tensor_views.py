@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..core import AssignStmt, Function, Program
 from ..dtypes import Index
 from ..errors import IRValueError

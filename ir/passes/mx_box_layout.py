@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..layout import Layout, Shape, Stride
 from ..placement import packed_stride
 from ..types import TensorLayout, static_dims

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..boxes import BOX_GROUPS, BOX_ROWS
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..expr import Call, MakeTuple, Var
 from ..types import TensorLayout
 from ..visitor import IRVisitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..boxes import GROUP
+from ..dtypes.boxes import GROUP
 from ..core import (
     AssignStmt,
     ForStmt,

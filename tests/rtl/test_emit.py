@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from scalebox.ir.errors import UserError
-from scalebox.rtl import emit
 from scalebox.rtl.cosim import toolchain
 from scalebox.rtl.cosim.toolchain import Simulator
 from scalebox.rtl.emit import LINT_WAIVERS, UNITS, OutputFolderError, verilog, write_verilog
@@ -152,7 +151,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(emit.Path, "replace", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OutputFolderError, match="No space left"):
         write_verilog(tmp_path)
     assert list(tmp_path.iterdir()) == [path]

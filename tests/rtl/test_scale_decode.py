@@ -110,6 +110,12 @@ def test_a_box_enters_and_one_leaves_every_cycle_one_cycle_later() -> None:
     assert run.dut.latency_cycles == 1
 
 
+def test_an_empty_unit_takes_a_box_before_anyone_asks_for_it() -> None:
+    run = Run([[0] * LANES], stall=1.0)
+    assert len(run.entered) == 1
+    assert run.left == []
+
+
 @pytest.mark.parametrize("idle", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("stall", [0.0, 0.5, 0.9])
 def test_no_box_is_lost_or_doubled_under_random_stalls(idle: float, stall: float) -> None:

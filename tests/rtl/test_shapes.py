@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import signed, unsigned
 
-from scalebox.ir.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP, box_byte
+from scalebox.ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP, box_byte
 from scalebox.rtl import shapes
 
 

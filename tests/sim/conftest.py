@@ -86,10 +86,14 @@ class Bench:
         *,
         images: Mapping[str, Bytes] | None = None,
         preset: Mapping[Space, Bytes] | None = None,
+        hole: tuple[Space, int] | None = None,
         track: bool = True,
         engine: CubeEngine | None = None,
     ) -> tuple[Core, GlobalMemory, list[Problem]]:
-        """Execute `text` in program order on memories whose first bytes are `preset`."""
+        """Execute `text` in program order on memories whose first bytes are `preset`.
+
+        `hole` is a byte of them that counts as never written.
+        """
         kernel = self.kernel(text, params, views)
         images = images or {}
         gm = GlobalMemory({param.name: param.size_bytes for param in kernel.tensors}, images)
@@ -97,6 +101,8 @@ class Bench:
         for space, values in (preset or {}).items():
             core.local.view(space)[: len(values)] = values
             core.local.written_view(space)[: len(values)] = 0xFF
+        if hole is not None:
+            core.local.written_view(hole[0])[hole[1]] = 0
         decoded = decode(kernel)
         stream = resolve(decoded, ())
         views_bound = bind_views(

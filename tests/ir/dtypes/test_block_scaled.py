@@ -2,8 +2,7 @@
 
 import copy
 import pickle
-from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -19,6 +18,9 @@ from scalebox.ir.dtypes import (
     Whole,
     WholeExtent,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 E8M0_32 = Level(DType.E8M0, 32)
 MX = {

@@ -233,5 +233,5 @@ def test_a_constructor_must_give_a_new_object(fresh: Any) -> None:
         def __init__(self, name: str) -> None:
             pass
 
-    with pytest.raises(TypeError, match="Reuses.__new__ must return a new Reuses"):
+    with pytest.raises(TypeError, match=r"Reuses\.__new__ must return a new Reuses"):
         Reuses(fresh())

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -110,8 +111,9 @@ def test_r11_an_interrupted_publication_is_undone(
             kept.append(self)
 
     name, block = fresh(), fresh_block()
-    original = getattr(REGISTRY, table)
-    content = dict.fromkeys(original) if isinstance(original, set) else original
+    original: Any = getattr(REGISTRY, table)
+    content: Any = dict.fromkeys(original)
+    content |= original if table != "_identities" else {}
     with monkeypatch.context() as patch:
         patch.setattr(REGISTRY, table, Failing(content))
         with pytest.raises(LateError):
@@ -170,8 +172,8 @@ def race(*targets: Callable[[], object]) -> tuple[list[Any], list[ValueError]]:
 def test_of_many_that_race_for_a_name_one_gets_it(fresh: Any) -> None:
     for _ in range(20):
         name = fresh()
-        targets = [lambda n=name: SimpleDType(n, bits=8, supertype=DType.Any)] * 6
-        made, refused = race(*targets)
+        make = partial(SimpleDType, name, bits=8, supertype=DType.Any)
+        made, refused = race(*[make] * 6)
         assert len(made) == 1
         assert len(refused) == 5
         assert DType.from_name(name) is made[0]
@@ -184,10 +186,7 @@ def test_r54_of_many_that_race_for_a_representation_one_gets_it(
         names = [fresh() for _ in range(6)]
         levels = (Level(DType.E8M0, fresh_block()),)
         made, refused = race(
-            *(
-                lambda n=name, v=levels: BlockScaledDType(n, element=DType.E4M3, levels=v)
-                for name in names
-            )
+            *(partial(BlockScaledDType, name, element=DType.E4M3, levels=levels) for name in names)
         )
         assert len(made) == 1
         assert len(refused) == 5

@@ -7,8 +7,8 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
+from scalebox.ir import numerics
 from scalebox.ir.dtypes import DType
-from scalebox.ir.numerics import reference as numerics
 from scalebox.rtl.cosim.bench import ScaleDecodeBench, bench_rng
 from scalebox.rtl.cosim.streams import bursts, never, sometimes
 from scalebox.rtl.scale_decode import ScaleDecode

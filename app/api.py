@@ -1,0 +1,245 @@
+"""The calls that a Python user makes: compile, run, interpret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.executable import Executable
+from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
+from ..ir.core import Program
+from ..ir.errors import InputError, IRTypeError, MachineError
+from ..ir.target import Target, load_target
+from .origin import Origins
+from .signature import entry_function, entry_types
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from ..sim.report import SimResult, TimelineEvent
+    from ..traces.bundle import Bundle
+
+    Machine = str | os.PathLike[str] | Target
+
+
+def compile(  # noqa: A001 - the promised name
+    program: Program, *, machine: Machine = "a5", allow_mx_store: bool = False
+) -> Executable:
+    """Compile a program for a machine.
+
+    Args:
+        program: A class under `@pl.program`, or any other program.
+        machine: The name of a machine, a path to a TOML file, or a record.
+        allow_mx_store: Whether scale tiles may be stored into tensors in an MX layout.
+
+    Raises:
+        UserError: For a program that cannot run on the machine, or an unknown machine.
+    """
+    from ..codegen.lower import lower
+
+    return lower(_program(program), load_target(machine), allow_mx_store=allow_mx_store).executable
+
+
+def interpret(
+    program: Program,
+    inputs: Mapping[str, Any],
+    *,
+    entry: str | None = None,
+    sum: str = "group",  # noqa: A002 - the promised name
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the golden answer of a program, in plain numpy.
+
+    Args:
+        program: As written, or as it stands after any pass.
+        inputs: Parameter name to array or number; see :mod:`scalebox.ir.binding`.
+        entry: The function to launch; by default the only Orchestration function, else the only one.
+        sum: `"group"` or `"sequential"`, the order in which products are added up.
+
+    Raises:
+        UserError: For inputs that do not fit, an unknown entry or order.
+    """
+    from ..ir.interp import interpret_program
+
+    return interpret_program(_program(program), inputs, entry=entry, sum=sum)
+
+
+def run(
+    executable_or_program: Executable | Program,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    entry: str | None = None,
+    machine: Machine | None = None,
+    functional: bool = True,
+    timing: bool = True,
+    checks: str = "error",
+    sum: str = "group",  # noqa: A002 - the promised name
+) -> Result:
+    """Run a program, compiled or not, on the machine model.
+
+    Args:
+        executable_or_program: What to run; a program is compiled first.
+        inputs: Parameter name to array or number, as for `interpret`. Without functional execution
+            only scalars are looked at.
+        entry: What to launch; by default the only Orchestration function, else the only function.
+        machine: Where to run; by default the machine that the executable was compiled for.
+        functional: Whether to compute outputs.
+        timing: Whether to compute cycles.
+        checks: `"error"`, `"warn"` or `"off"`: what becomes of reads of bytes that nobody wrote, and
+            of flags that nobody waits for.
+        sum: `"group"` or `"sequential"`, the order in which products are added up.
+
+    Raises:
+        UserError: For inputs that do not fit, an unknown entry or machine, or a fault of the program.
+    """
+    from ..sim.device import simulate
+
+    executable, target = _executable(executable_or_program, machine)
+    host = executable.entry(entry)
+    function = entry_function(host)
+    given = dict(inputs or {})
+    if not functional:
+        given = _scalars_only(function, given)
+    bound = bind_inputs(function, given) if functional else given
+    images = {n: pack_image(v) for n, v in bound.items() if isinstance(v, BoundTensor)}
+    scalars = {n: int(v) for n, v in bound.items() if not isinstance(v, BoundTensor)}
+    found = simulate(
+        executable,
+        images,
+        target=target,
+        scalars=scalars,
+        entry=host.name,
+        functional=functional,
+        timing=timing,
+        checks=checks,
+        sum=sum,
+    )
+    types = entry_types(executable, host, scalars)
+    outputs = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
+    options = {"entry": host.name, "checks": checks, "sum": sum, "timing": timing}
+    return Result(executable, target, host.name, given, outputs, found, options, scalars)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run found.
+
+    Attributes:
+        executable: What ran.
+        target: The machine on which it ran.
+        entry: The function that was launched.
+        inputs: As they were given.
+        outputs: Output name to array in logical shape; empty without functional execution.
+        simulation: The machine model's own account: traffic, stalls, warnings.
+        options: How it was run.
+    """
+
+    executable: Executable
+    target: Target
+    entry: str
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, npt.NDArray[Any]]
+    simulation: SimResult
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _scalars: Mapping[str, int] = field(default_factory=dict[str, int], repr=False)
+
+    @property
+    def cycles(self) -> int:
+        """All cycles, the launch included; 0 without timing."""
+        return self.simulation.cycles
+
+    @property
+    def microseconds(self) -> float:
+        """The cycles at the machine's clock."""
+        return self.cycles / self.target.clock_hz * 1e6
+
+    @property
+    def pipes(self) -> tuple[Mapping[str, int], ...]:
+        """Busy cycles by pipe name, one dictionary a core."""
+        return self.simulation.pipes
+
+    @property
+    def timeline(self) -> list[TimelineEvent]:
+        """What each pipe did when, with source lines."""
+        return self.simulation.timeline
+
+    @property
+    def origins(self) -> Origins:
+        """Which instruction wrote which element of an output."""
+        return Origins(self.executable, self.entry, self._scalars, self.simulation)
+
+    def bundle(self, golden: Mapping[str, npt.NDArray[Any]] | None = None) -> Bundle:
+        """Return the run as a bundle, ready to be saved."""
+        from ..traces.bundle import Bundle
+        from ..traces.timeline import chrome_trace
+        from .versions import versions
+
+        trace = chrome_trace(self.timeline, clock_hz=self.target.clock_hz)
+        return Bundle(
+            inputs=dict(self.inputs),
+            outputs=dict(self.outputs),
+            golden=None if golden is None else dict(golden),
+            executable=self.executable.to_bytes(),
+            machine=self.target.to_toml(),
+            options={**self.options, "versions": versions()},
+            timeline=trace if self.simulation.cycles else None,
+        )
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the run to a folder, which appears whole or not at all.
+
+        Raises:
+            InputError: When something else stands there, or it cannot be written.
+        """
+        from pathlib import Path
+
+        from ..traces.bundle import save_bundle
+
+        save_bundle(Path(directory), self.bundle())
+
+
+def _program(given: object) -> Program:
+    if isinstance(given, Program):
+        return given
+    message = f"A program must be a class under @pl.program, not {_kind(given)}"
+    raise IRTypeError(message, hint="scalebox.pl.parse(text) makes one from source text")
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
+
+def _executable(given: object, machine: Machine | None) -> tuple[Executable, Target]:
+    if not isinstance(given, Executable):
+        target = load_target("a5" if machine is None else machine)
+        return compile(_program(given), machine=target), target
+    if machine is not None:
+        return given, load_target(machine)
+    target = load_target(given.machine)
+    if target.digest != given.machine_digest:
+        message = (
+            f"The machine must be named for an executable whose own machine {given.machine!r} is not "
+            "the one of that name here"
+        )
+        raise MachineError(message)
+    return given, target
+
+
+def _scalars_only(function: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scalar arguments, checked; arrays play no part in a timing-only run."""
+    from ..ir.binding import bind_scalar
+    from ..ir.expr import ScalarType
+
+    scalars: dict[str, Any] = {}
+    names = [param.name_hint for param in function.params]
+    for name in given:
+        if name not in names:
+            message = f"{function.name} has no parameter {name!r}"
+            raise InputError(message, hint=f"valid here: {', '.join(names) or 'none'}")
+    for param in function.params:
+        if isinstance(param.type, ScalarType):
+            name = param.name_hint
+            scalars[name] = bind_scalar(name, param.type.dtype, given.get(name))
+    return scalars

@@ -1,0 +1,50 @@
+"""The parameters and outputs of an executable's entry, as the types that inputs are bound by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ..codegen.executable import Direction, Layout
+from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
+from ..ir.dtypes import DType
+from ..ir.expr import ScalarType, Var
+from ..ir.types import TensorLayout, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..codegen.executable import Buffer, Executable, HostProgram, Param
+    from ..ir.dtypes import SimpleDType
+
+_DIRECTIONS = {
+    Direction.IN: ParamDirection.In,
+    Direction.OUT: ParamDirection.Out,
+    Direction.INOUT: ParamDirection.InOut,
+}
+
+
+def tensor_type(declared: Param | Buffer) -> TensorType:
+    """Return the logical type of a tensor that an executable declares."""
+    layout = TensorLayout[Layout(declared.layout).value.upper()]
+    return TensorType(declared.shape, DType.from_name(declared.dtype), None, layout)
+
+
+def entry_function(host: HostProgram) -> Function:
+    """Return a function with the parameters of `host` and no body."""
+    params: list[tuple[Var, ParamDirection]] = []
+    for param in host.params:
+        if param.is_tensor:
+            params.append((Var(param.name, tensor_type(param)), _DIRECTIONS[param.direction]))
+        else:
+            dtype = cast("SimpleDType", DType.from_name(param.dtype))
+            params.append((Var(param.name, ScalarType(dtype)), ParamDirection.In))
+    return Function(host.name, params, (), SeqStmts(()), type=FunctionType.Opaque)
+
+
+def entry_types(
+    executable: Executable, host: HostProgram, scalars: Mapping[str, int]
+) -> dict[str, TensorType]:
+    """Return output name to logical type for a launch with these scalars."""
+    graph = executable.expand(host.name, scalars)
+    buffers = {buffer.name: buffer for buffer in graph.buffers}
+    return {name: tensor_type(buffers[buffer]) for name, buffer in graph.outputs.items()}

@@ -1,0 +1,151 @@
+"""Assignments: which variable a name stands for, and of which type it is."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ..core import AssignStmt, Stmt
+from ..errors import ParserTypeError, SSAViolationError, UnsupportedFeatureError
+from ..expr import Call, Expr, GlobalVar, TupleGetItemExpr, UnknownType, replace
+from ..types import TupleType
+from .constants import literal_as
+from .context import plural
+from .expressions import kind_of
+from .typecheck import merge, mismatch
+
+if TYPE_CHECKING:
+    from ..errors import Span
+    from ..expr import Type, Var
+    from .context import Context
+    from .expressions import ExpressionParser
+    from .typecheck import Written
+
+
+class AssignmentParser:
+    """Reads the assignments of one function."""
+
+    def __init__(self, context: Context, expressions: ExpressionParser) -> None:
+        self._context = context
+        self._expressions = expressions
+
+    def assign(
+        self, target: ast.expr, written: Written | None, value: ast.expr, node: ast.stmt
+    ) -> list[Stmt]:
+        """Return `target = value`; `written` is what the name is annotated with."""
+        name = self.name(target)
+        made = self._expressions.parse(value, written.type if written else None)
+        if written is not None:
+            made = literal_as(made, written.type)
+        type_ = self.checked_type(written, made.type, f"{name!r}", value)
+        if isinstance(type_, UnknownType):
+            raise self.no_result(made, value)
+        if isinstance(made, Call) and type_ is not made.type:
+            made = replace(made, type=type_)
+        var = self.assigned(name, type_, target)
+        return [AssignStmt(var, made, self._context.span(node))]
+
+    def name(self, target: ast.expr) -> str:
+        """Return the name that an assignment writes.
+
+        Raises:
+            UnsupportedFeatureError: When its target is something else.
+        """
+        if isinstance(target, ast.Name):
+            return target.id
+        if isinstance(target, ast.Subscript):
+            message = "An assignment to a part of a tensor is not part of this language"
+            hint = "what works: out = pl.store(tile, offsets, out)"
+        else:
+            message = f"The target of an assignment must be a name, not {ast.unparse(target)}"
+            hint = "what works: x = …, or a, b = self.kernel(…)"
+        raise self._context.error(UnsupportedFeatureError, message, target, hint=hint)
+
+    def no_result(self, made: Expr, node: ast.expr) -> ParserTypeError:
+        """Return the error for a call that is used although it has no result, or none yet."""
+        called = made.op.name if isinstance(made, Call) else ast.unparse(node)
+        known = isinstance(made, Call) and isinstance(made.op, GlobalVar)
+        if known and self._context.callees.results(called) is None:
+            message = f"The result of {called!r} is not known here, because it calls itself"
+            hint = "annotate the assigned name, or the results of the function with ->"
+            return self._context.error(ParserTypeError, message, node, hint=hint)
+        message = f"{called!r} returns nothing, so its call must be a statement of its own"
+        return self._context.error(ParserTypeError, message, node)
+
+    def checked_type(
+        self, written: Written | None, inferred: Type, what: str, where: ast.expr
+    ) -> Type:
+        """Return the type of a value from its annotation and its inferred type.
+
+        Raises:
+            ParserTypeError: When the two do not fit.
+        """
+        if written is None:
+            return inferred
+        if isinstance(inferred, UnknownType):
+            return written.type
+        fault = mismatch(written.type, inferred, check_layout=False)
+        if fault is not None:
+            message = f"{what} {fault}"
+            hint = "the annotation must agree with the value, or be left out"
+            raise self._context.error(ParserTypeError, message, where, hint=hint)
+        return merge(written, inferred)
+
+    def assigned(self, name: str, type_: Type, where: ast.AST) -> Var:
+        """Return the variable that an assignment to `name` writes.
+
+        Raises:
+            SSAViolationError: When the name belongs to a loop, or `strict_ssa` forbids a second one.
+            ParserTypeError: When the name already stands for a value of another type.
+        """
+        scope = self._context.scope
+        span = self._context.span(where)
+        old = scope.variables.get(name)
+        if old is None:
+            return scope.define(name, type_, span)
+        note = f"{name!r} is defined at {old.span}" if old.span.is_known else None
+        if name in scope.loop_names:
+            message = f"{name!r} belongs to the loop and must not be assigned in it"
+            raise self._context.error(SSAViolationError, message, where, note=note)
+        if self._context.strict_ssa:
+            message = f"{name!r} must be assigned only once under strict_ssa"
+            hint = "use another name"
+            raise self._context.error(SSAViolationError, message, where, hint=hint, note=note)
+        if old.type != type_:
+            fault = mismatch(old.type, type_) or "must keep its memory space and its view"
+            message = f"{name!r} is assigned a second time and {fault}"
+            hint = "use another name for a value of another type or memory space"
+            raise self._context.error(ParserTypeError, message, where, hint=hint, note=note)
+        return old
+
+    def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[Stmt]:
+        """Return `a, b = value`: the tuple under a name of its own, then its elements."""
+        made = self._expressions.parse(value)
+        if not isinstance(made.type, TupleType) or isinstance(value, ast.Tuple | ast.List):
+            message = f"Several names must be assigned from a call with as many results, not from {kind_of(made.type)}"
+            hint = "one assignment a line"
+            raise self._context.error(ParserTypeError, message, value, hint=hint)
+        wanted, found = len(target.elts), len(made.type.types)
+        if wanted != found:
+            results, names = plural(found, "result"), plural(found, "name")
+            message = f"{results} must be assigned to {names}, not to {wanted}"
+            raise self._context.error(ParserTypeError, message, target)
+        span = self._context.span(node)
+        names = [self.name(element) for element in target.elts]
+        whole = self.temporary(made.type, span)
+        stmts: list[Stmt] = [AssignStmt(whole, made, span)]
+        for position, (name, element) in enumerate(zip(names, target.elts, strict=True)):
+            var = self.assigned(name, made.type.types[position], element)
+            stmts.append(AssignStmt(var, TupleGetItemExpr(whole, position, span), span))
+        return stmts
+
+    def temporary(self, type_: Type, span: Span) -> Var:
+        """Return a variable for a tuple that the text gives no name."""
+        scope = self._context.scope
+        name, number = "_tuple_tmp", 0
+        while name in scope and scope.variables[name].type != type_:
+            number += 1
+            name = f"_tuple_tmp_{number}"
+        if name in scope and not self._context.strict_ssa:
+            return scope.variables[name]
+        return scope.define(name, type_, span)

@@ -1,0 +1,12 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        t = pl.load(x, [0, 0], [16, 64])
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, y: pl.Tensor[[64, 64], pl.FP16]):
+        self.k(y)

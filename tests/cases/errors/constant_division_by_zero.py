@@ -1,0 +1,10 @@
+from scalebox.ir import language as pl
+
+Z = 0
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        t = pl.load(x, [16 // Z, 0], [16, 64])

@@ -1,0 +1,9 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        for i, (s,) in pl.range(4, init_values=(0,)):
+            t = s + 1

@@ -1,0 +1,9 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        for i in pl.range(4):
+            i = i + 1

@@ -1,0 +1,3 @@
+from scalebox.ir import language as pl
+
+K = 64 * GROUPS

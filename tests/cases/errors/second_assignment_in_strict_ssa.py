@@ -1,0 +1,9 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore, strict_ssa=True)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
+        n = 1
+        n = 2

@@ -1,0 +1,12 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        if n > 0:
+            t = pl.load(x, [0, 0], [16, 64])
+        else:
+            t = pl.load(x, [0, 0], [32, 64])
+        u = pl.move(t, pl.Mem.Left)
