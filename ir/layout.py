@@ -41,9 +41,12 @@ class _Hierarchy:
     _smallest: ClassVar[int]
     _what: ClassVar[str]
 
-    def __init__(self, *items: Any) -> None:
+    def __new__(cls, *items: Any) -> Self:
         single = items[0] if len(items) == 1 and _as_int(items[0]) is None else items
-        object.__setattr__(self, "tree", self._copied(single))
+        tree = cls._copied(single)
+        made = super().__new__(cls)
+        object.__setattr__(made, "tree", tree)
+        return made
 
     @classmethod
     def _copied(cls, items: Iterable[Any]) -> Tree:
@@ -151,7 +154,7 @@ class Stride(_Hierarchy):
     _what = "A stride"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Layout:
     """A map from the coordinates of a shape to integers: the sum of coordinate times stride.
 
@@ -167,15 +170,20 @@ class Layout:
     shape: Shape
     stride: Stride
 
-    def __post_init__(self) -> None:
-        shape, stride = cast("tuple[object, object]", (self.shape, self.stride))
-        if not isinstance(shape, Shape) or not isinstance(stride, Stride):
-            kinds = f"{type(shape).__name__} and {type(stride).__name__}"
+    def __new__(cls, shape: Shape, stride: Stride) -> Self:  # noqa: D102 - above
+        kinds = f"{type(shape).__name__} and {type(stride).__name__}"
+        if not isinstance(cast("object", shape), Shape) or not isinstance(
+            cast("object", stride), Stride
+        ):
             message = f"A layout must be made of a Shape and a Stride, not of {kinds}"
             raise IRValueError(message)
         if not shape.is_congruent(stride):
             message = f"{stride} must have the hierarchy of {shape}, not another"
             raise IRValueError(message)
+        layout = super().__new__(cls)
+        object.__setattr__(layout, "shape", shape)
+        object.__setattr__(layout, "stride", stride)
+        return layout
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Shape, Stride]]:
         return Layout, (self.shape, self.stride)

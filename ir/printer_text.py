@@ -342,6 +342,14 @@ def _float_text(value: float) -> str:
     return f'{sign}float("{"nan" if math.isnan(value) else "inf"}")'
 
 
+class _ShortWriter(Writer):
+    """Writes a view that says nothing but a layout as that layout, as people do."""
+
+    def tensor_view(self, view: TensorView) -> str:
+        plain = TensorView(layout=view.layout)
+        return f"{self.prefix}.{view.layout.name}" if view == plain else super().tensor_view(view)
+
+
 def type_text(type_: Type) -> str:
     """Return a type as a kernel writes it, for messages."""
-    return Writer("pl", Names((), mark_free=False)).type(type_)
+    return _ShortWriter("pl", Names((), mark_free=False)).type(type_)

@@ -21,6 +21,7 @@ from .layout import Layout, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Self
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class RepresentationType:
     placements: tuple[Layout, ...]
     adjacent_layouts: tuple[Layout, ...] = ()
 
-    def __init__(
-        self, dtype: DType, placements: Iterable[Layout], adjacent_layouts: Iterable[Layout] = ()
-    ) -> None:
+    def __new__(  # noqa: D102 - above
+        cls, dtype: DType, placements: Iterable[Layout], adjacent_layouts: Iterable[Layout] = ()
+    ) -> Self:
         levels = elements_of(placements, "The placements of a representation")
         edges = elements_of(adjacent_layouts, "The adjacent layouts of a representation")
         schema = _storage_schema(dtype)
@@ -67,12 +68,17 @@ class RepresentationType:
         shapes = tuple(placement.shape for placement in levels)
         for position, edge in enumerate(edges):
             _check_edge(edge, position, shapes[position], shapes[position + 1])
-        object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "placements", levels)
-        object.__setattr__(self, "adjacent_layouts", edges)
         context = _ValidatedContext(dtype, schema, levels, edges, shapes)
         for rule in dtype.representation_rules:
             rule.validate(cast("Any", context))
+        made = super().__new__(cls)
+        object.__setattr__(made, "dtype", dtype)
+        object.__setattr__(made, "placements", levels)
+        object.__setattr__(made, "adjacent_layouts", edges)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RepresentationType, (self.dtype, self.placements, self.adjacent_layouts)
 
     @property
     def storage_dtypes(self) -> tuple[DType, ...]:
@@ -150,12 +156,12 @@ class TensorRepresentation:
     adjacent_layouts: tuple[Layout, ...]
     type: RepresentationType
 
-    def __init__(
-        self,
+    def __new__(  # noqa: D102 - above
+        cls,
         logical_dtype: DType,
         subtensors: Iterable[Subtensor],
         adjacent_layouts: Iterable[Layout] = (),
-    ) -> None:
+    ) -> Self:
         planes = elements_of(subtensors, "The subtensors of a representation")
         edges = elements_of(adjacent_layouts, "The adjacent layouts of a representation")
         _check_logical_dtype(logical_dtype)
@@ -168,10 +174,16 @@ class TensorRepresentation:
         for position, (plane, expected) in enumerate(zip(planes, schema, strict=True)):
             _check_plane(plane, f"plane {position}", expected, type(planes[0].carrier))
         placements = tuple(plane.layout for plane in planes)
-        object.__setattr__(self, "logical_dtype", logical_dtype)
-        object.__setattr__(self, "subtensors", planes)
-        object.__setattr__(self, "adjacent_layouts", edges)
-        object.__setattr__(self, "type", RepresentationType(logical_dtype, placements, edges))
+        kind = RepresentationType(logical_dtype, placements, edges)
+        made = super().__new__(cls)
+        object.__setattr__(made, "logical_dtype", logical_dtype)
+        object.__setattr__(made, "subtensors", planes)
+        object.__setattr__(made, "adjacent_layouts", edges)
+        object.__setattr__(made, "type", kind)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorRepresentation, (self.logical_dtype, self.subtensors, self.adjacent_layouts)
 
     @property
     def primary(self) -> Subtensor:

@@ -85,11 +85,11 @@ class Core:
             gm.written,
             gm.written_base,
             self.local.data,
+            self.local.data.view(np.uint32),
             self.local.written,
             self.local.bases,
             self.local.sizes,
         )
-        self.words = self.local.data.view(np.uint32)
 
     def check_bounds(self, decoded: Decoded, stream: Stream, views: Table) -> Problem | None:
         """Return the first access of the stream, in program order, that leaves its memory."""
@@ -136,7 +136,7 @@ class Core:
             operands = decoded.operands[stream.static[record]]
             now = TRACK if quiet else mode
             if mode != CHECK and decoded.action[stream.static[record]] == Action.MAD_MX:
-                outcome = mad_mx(self.memory, self.words, operands, self.engine, fault, now)
+                outcome = mad_mx(self.memory, operands, self.engine, fault, now)
                 done = outcome.done
                 if outcome.padding:
                     on_problem(Problem(record, tuple(fault.tolist()), padding=True))
@@ -184,6 +184,7 @@ def run_movements(
     gm_written: npt.NDArray[np.uint8],
     gm_written_base: int,
     local: npt.NDArray[np.uint8],
+    words: npt.NDArray[np.uint32],
     written: npt.NDArray[np.uint8],
     bases: Line,
     sizes: Line,
@@ -191,7 +192,7 @@ def run_movements(
     mode: int,
 ) -> int:
     """Execute records from `order[place]` on; return where a mad, a fault or `stop` ended it."""
-    memory = Memory(gm, gm_written, gm_written_base, local, written, bases, sizes)
+    memory = Memory(gm, gm_written, gm_written_base, local, words, written, bases, sizes)
     while place < stop:
         record = order[place]
         item = static[record]

@@ -19,8 +19,8 @@ from .decode import CONVERT_BITS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..codegen.isa.program import Instruction
     from ..codegen.executable import Kernel
+    from ..codegen.isa.program import Instruction
     from ..ir.target import Target
 
     Line = npt.NDArray[np.int64]

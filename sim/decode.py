@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ..codegen.isa.row import Row
     from ..codegen.executable import Kernel, View
+    from ..codegen.isa.row import Row
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]

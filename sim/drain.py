@@ -98,25 +98,49 @@ def l0c_to_gm(
         return False
     if mode == CHECK:
         return True
-    local, gm, base = memory.local, memory.gm, memory.bases[SPACE.l0c] + address
-    width = view[BITS] // 8
-    origin = view[BASE] + (view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]) * width
+    base = memory.bases[SPACE.l0c] + address
+    width, step = view[BITS] // 8, view[STRIDES + 1]
+    origin = view[BASE] + (view[OFFSET] + r0 * view[STRIDES] + r1 * step) * width
     for row in range(rows):
-        for column in range(cols):
-            box = column // 16 * (tile_rows // 16) + row // 16
-            place = base + box * 1024 + row % 16 * 64 + column % 16 * 4
-            if mode >= REPORT and memory.written[place] != 0xFF:
-                fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.l0c, place - memory.bases[SPACE.l0c]
-                fault[3], fault[4] = row, column
-                return False
-            bits = np.int64(local[place + 3])
-            for i in range(2, -1, -1):
-                bits = bits << 8 | local[place + i]
-            value = _converted(int(bits), convert)
-            target = origin + (row * view[STRIDES] + column * view[STRIDES + 1]) * width
-            for i in range(width):
-                gm[target + i] = value >> 8 * i & 0xFF
+        for first in range(0, cols, 16):
+            place = base + first // 16 * tile_rows * 64 + row * 64
+            target = origin + (row * view[STRIDES] + first * step) * width
+            count = min(16, cols - first)
+            if mode >= REPORT:
+                for i in range(count):
+                    if memory.written[place + i * 4] != 0xFF:
+                        fault[0], fault[1], fault[3], fault[4] = (
+                            UNWRITTEN,
+                            SPACE.l0c,
+                            row,
+                            first + i,
+                        )
+                        fault[2] = place + i * 4 - memory.bases[SPACE.l0c]
+                        return False
+            _store_line(memory, place, target, count, step * width, width, convert)
             if mode >= TRACK and target >= memory.gm_written_base:
-                for i in range(width):
-                    memory.gm_written[target - memory.gm_written_base + i] = 0xFF
+                _mark_line(memory, target - memory.gm_written_base, count, step * width, width)
     return True
+
+
+@inner
+def _store_line(
+    memory: Memory, place: int, target: int, count: int, step: int, width: int, convert: int
+) -> None:
+    """Store numbers of one row of a box, `step` bytes apart; unsigned places as in `kernels`."""
+    gm, words, first, there = memory.gm, memory.words, np.uintp(place // 4), np.uintp(target)
+    for i in range(np.uintp(count)):
+        value = _converted(np.int64(words[first + i]), convert)
+        at = there + i * np.uintp(step)
+        gm[at] = value & 0xFF
+        gm[at + np.uintp(1)] = value >> 8 & 0xFF
+        if width == 4:
+            gm[at + np.uintp(2)] = value >> 16 & 0xFF
+            gm[at + np.uintp(3)] = value >> 24 & 0xFF
+
+
+@inner
+def _mark_line(memory: Memory, target: int, count: int, step: int, width: int) -> None:
+    for i in range(count):
+        for byte in range(width):
+            memory.gm_written[target + i * step + byte] = 0xFF

@@ -5,21 +5,26 @@ operands in the order that the kernel's first line names (the order of `decode.A
 `r1` the values of its two registers, `mode` says how much is done. A kernel first checks its
 bounds, then moves bytes and, from `TRACK` on, their written masks the same way. It returns False
 and fills `fault` (see `faultcodes`) without having moved anything if a bound is broken.
+
+Boxes of 16 rows by 32 bytes that follow one another along the rows make one run of 32-byte lines, so
+line r of box column c begins at (c * rows + r) * 32.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from ..codegen.isa.vocabulary import Space
 from .faultcodes import LOCAL_RANGE, SUBBYTE, VIEW_RANGE
 from .jit import inner
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Bytes = npt.NDArray[np.uint8]
+    Words = npt.NDArray[np.uint32]
     Table = npt.NDArray[np.int64]
     Line = npt.NDArray[np.int64]
 
@@ -50,12 +55,13 @@ rank, five dimensions and five strides in elements."""
 
 
 class Memory(NamedTuple):
-    """What a kernel may touch; see `memory` for the parts."""
+    """What a kernel may touch; see `memory` for the parts. `words` is `local` as uint32."""
 
     gm: Bytes
     gm_written: Bytes
     gm_written_base: int
     local: Bytes
+    words: Words
     written: Bytes
     bases: Line
     sizes: Line
@@ -93,57 +99,84 @@ def _whole_bytes_ok(view: Line, element: int, rows: int, cols: int, fault: Line)
 
 
 @inner
+def _copy(into: Bytes, there: int, of: Bytes, here: int, size: int) -> None:
+    """Copy bytes; unsigned places spare a test for negative ones, and so become vector moves."""
+    first, second = np.uintp(there), np.uintp(here)
+    for i in range(np.uintp(size)):
+        into[first + i] = of[second + i]
+
+
+@inner
+def _fill(into: Bytes, there: int, size: int, value: int) -> None:
+    first = np.uintp(there)
+    for i in range(np.uintp(size)):
+        into[first + i] = value
+
+
+@inner
 def _copy_local(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
-    local, written = memory.local, memory.written
-    for i in range(size):
-        local[target + i] = local[source + i]
+    _copy(memory.local, target, memory.local, source, size)
     if mode >= TRACK:
-        for i in range(size):
-            written[target + i] = written[source + i]
+        _copy(memory.written, target, memory.written, source, size)
 
 
 @inner
 def _fetch(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
     """Copy `size` bytes from GM address `source` to place `target` of the local bytes."""
-    gm, local = memory.gm, memory.local
-    for i in range(size):
-        local[target + i] = gm[source + i]
-    if mode >= TRACK:
-        written, base = memory.written, memory.gm_written_base
-        if source < base:
-            for i in range(size):
-                written[target + i] = 0xFF
-        else:
-            masks = memory.gm_written
-            for i in range(size):
-                written[target + i] = masks[source - base + i]
+    _copy(memory.local, target, memory.gm, source, size)
+    if mode < TRACK:
+        return
+    if source < memory.gm_written_base:
+        _fill(memory.written, target, size, 0xFF)
+    else:
+        masks = memory.gm_written
+        _copy(memory.written, target, masks, source - memory.gm_written_base, size)
 
 
 @inner
 def _clear(memory: Memory, target: int, size: int, mode: int) -> None:
-    for i in range(size):
-        memory.local[target + i] = 0
+    _fill(memory.local, target, size, 0)
     if mode >= TRACK:
-        for i in range(size):
-            memory.written[target + i] = 0xFF
+        _fill(memory.written, target, size, 0xFF)
 
 
 @inner
-def _fetch_segment(
-    memory: Memory, view: Line, element: int, count: int, target: int, mode: int
+def _copy_lines(
+    into: Bytes, there: int, of: Bytes, here: int, pitch: int, size: int, lines: int
 ) -> None:
-    """Fetch `count` elements along the last axis from `element` on; zero the rest of 32 bytes."""
-    bits, stride = view[BITS], view[STRIDES + 1]
+    """Copy lines of `size` bytes, `pitch` bytes apart, to places 32 bytes apart."""
+    for line in range(lines):
+        _copy(into, there + line * 32, of, here + line * pitch, size)
+
+
+@inner
+def _fetch_lines(
+    memory: Memory, view: Line, element: int, lines: int, count: int, target: int, mode: int
+) -> None:
+    """Fetch `lines` times `count` elements along the last axis from `element` on.
+
+    Lines go 32 bytes apart; the bytes up to the next multiple of 32 become zero.
+    """
+    bits, step = view[BITS], view[STRIDES + 1]
     size = count * bits // 8
-    if stride == 1:
-        _fetch(memory, view[BASE] + element * bits // 8, target, size, mode)
+    if step == 1:
+        here, pitch = view[BASE] + element * bits // 8, view[STRIDES] * bits // 8
+        _copy_lines(memory.local, target, memory.gm, here, pitch, size, lines)
+        if mode >= TRACK:
+            hidden = here - memory.gm_written_base
+            if hidden < 0:
+                _fill(memory.written, target, (lines - 1) * 32 + size, 0xFF)
+            else:
+                _copy_lines(memory.written, target, memory.gm_written, hidden, pitch, size, lines)
     else:
         width = bits // 8
-        for i in range(count):
-            source = view[BASE] + (element + i * stride) * width
-            _fetch(memory, source, target + i * width, width, mode)
+        for line in range(lines):
+            for i in range(count):
+                here = view[BASE] + (element + line * view[STRIDES] + i * step) * width
+                _fetch(memory, here, target + line * 32 + i * width, width, mode)
     if size % 32:
-        _clear(memory, target + size, 32 - size % 32, mode)
+        for line in range(lines):
+            _clear(memory, target + line * 32 + size, 32 - size % 32, mode)
 
 
 @inner
@@ -160,19 +193,16 @@ def gm_to_l1_nz(
     element = view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
     if bits < 8 and not _whole_bytes_ok(view, element, rows, cols, fault):
         return False
-    last = ((columns - 1) * (tile_rows // 16) + (rows - 1) // 16) * 512 + (rows - 1) % 16 * 32
-    if not local_ok(memory, SPACE.l1, address, last + 32, fault):
+    if not local_ok(memory, SPACE.l1, address, ((columns - 1) * tile_rows + rows) * 32, fault):
         return False
     if mode == CHECK:
         return True
     base = memory.bases[SPACE.l1] + address
     for column in range(columns):
         first = column * per_segment
+        start = element + first * view[STRIDES + 1]
         count = min(per_segment, cols - first)
-        for row in range(rows):
-            start = element + row * view[STRIDES] + first * view[STRIDES + 1]
-            box = column * (tile_rows // 16) + row // 16
-            _fetch_segment(memory, view, start, count, base + box * 512 + row % 16 * 32, mode)
+        _fetch_lines(memory, view, start, rows, count, base + column * tile_rows * 32, mode)
     return True
 
 
@@ -192,7 +222,7 @@ def gm_to_l1_row(
         return False
     if mode == CHECK:
         return True
-    _fetch_segment(memory, view, element, cols, memory.bases[SPACE.l1] + address, mode)
+    _fetch_lines(memory, view, element, 1, cols, memory.bases[SPACE.l1] + address, mode)
     return True
 
 
@@ -247,8 +277,8 @@ def l1_to_l0b(
     source, target, bits, k, n, tile_k = op[0], op[1], op[2], op[3], op[4], op[5]
     per_segment = 256 // bits
     boxes_k, boxes_n = -(-k // per_segment), -(-n // 16)
-    last_box = (-(-n // per_segment) - 1) * (tile_k // 16) + (k - 1) // 16
-    if not local_ok(memory, SPACE.l1, source, last_box * 512 + (k - 1) % 16 * 32 + 32, fault):
+    lines = (-(-n // per_segment) - 1) * tile_k + k
+    if not local_ok(memory, SPACE.l1, source, lines * 32, fault):
         return False
     if not local_ok(memory, SPACE.l0b, target, boxes_k * boxes_n * 512, fault):
         return False
@@ -272,26 +302,25 @@ def _transpose(
     """
     per_segment = 256 // bits
     boxes_n = -(-n // 16)
-    for i in range(-(-k // per_segment) * boxes_n * 512):
-        data[target + i] = fill
+    _fill(data, target, -(-k // per_segment) * boxes_n * 512, fill)
     for first in range(0, k, 16):
-        rows = min(16, k - first)
+        rows = np.uintp(min(16, k - first))
         line = target + first // per_segment * boxes_n * 512 + first % per_segment * bits // 8
         for column in range(n):
-            box = column // per_segment * (tile_k // 16) + first // 16
-            here = source + box * 512 + column % per_segment * bits // 8
-            there = line + column * 32
+            line_k = column // per_segment * tile_k + first
+            here = np.uintp(source + line_k * 32 + column % per_segment * bits // 8)
+            there = np.uintp(line + column * 32)
             if bits == 8:
                 for row in range(rows):
-                    data[there + row] = data[here + row * 32]
+                    data[there + row] = data[here + row * np.uintp(32)]
             else:
-                shift = column % 2 * 4
-                for row in range(0, rows, 2):
-                    low = data[here + row * 32] >> shift & 0xF
-                    high = fill
-                    if row + 1 < rows:
-                        high = data[here + row * 32 + 32] >> shift
-                    data[there + row // 2] = low | (high & 0xF) << 4
+                shift = np.uint8(column % 2 * 4)
+                for pair in range((rows + np.uintp(1)) // np.uintp(2)):
+                    place = here + pair * np.uintp(64)
+                    low, high = data[place] >> shift, np.uint8(fill)
+                    if pair * np.uintp(2) + np.uintp(1) < rows:
+                        high = data[place + np.uintp(32)] >> shift
+                    data[there + pair] = low & 0xF | (high & 0xF) << 4
 
 
 @inner

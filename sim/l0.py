@@ -177,9 +177,7 @@ def gather_scales(
 
 
 @compiled
-def gather_accumulator(
-    memory: Memory, words: Words, address: int, out: Words, fault: Line, report: bool
-) -> bool:
+def gather_accumulator(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
     """Read FP32 patterns, uint32 [m, n], from the accumulator's boxes of 16 by 16."""
     m, n = out.shape
     base = memory.bases[SPACE.l0c] + address
@@ -187,7 +185,7 @@ def gather_accumulator(
         for column in range(n):
             place = base + (column // 16 * -(-m // 16) + row // 16) * 1024
             place += row % 16 * 64 + column % 16 * 4
-            out[row, column] = words[place // 4]
+            out[row, column] = memory.words[place // 4]
             if report and memory.written[place] != 0xFF:
                 fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.l0c, place - memory.bases[SPACE.l0c]
                 fault[3], fault[4] = row, column
@@ -196,9 +194,7 @@ def gather_accumulator(
 
 
 @compiled
-def gather_bias(
-    memory: Memory, words: Words, address: int, out: Words, fault: Line, report: bool
-) -> bool:
+def gather_bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
     """Read one row of FP32 patterns from the bias table into every row of uint32 [m, n]."""
     m, n = out.shape
     base = memory.bases[SPACE.bias] + address
@@ -209,12 +205,12 @@ def gather_bias(
             fault[3], fault[4] = 0, column
             return False
         for row in range(m):
-            out[row, column] = words[place // 4]
+            out[row, column] = memory.words[place // 4]
     return True
 
 
 @compiled
-def scatter_accumulator(memory: Memory, words: Words, address: int, values: Words) -> None:
+def scatter_accumulator(memory: Memory, address: int, values: Words) -> None:
     """Write FP32 patterns, uint32 [m, n], to the accumulator's boxes of 16 by 16."""
     m, n = values.shape
     base = memory.bases[SPACE.l0c] + address
@@ -222,6 +218,6 @@ def scatter_accumulator(memory: Memory, words: Words, address: int, values: Word
         for column in range(n):
             place = base + (column // 16 * -(-m // 16) + row // 16) * 1024
             place += row % 16 * 64 + column % 16 * 4
-            words[place // 4] = values[row, column]
+            memory.words[place // 4] = values[row, column]
             for i in range(4):
                 memory.written[place + i] = 0xFF

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.uint8]
     Floats = npt.NDArray[np.float32]
-    Words = npt.NDArray[np.uint32]
     Line = npt.NDArray[np.int64]
 
 GROUP: Final = 32
@@ -115,14 +114,11 @@ class MadOutcome:
     padding: bool = False
 
 
-def mad_mx(
-    memory: Memory, words: Words, op: Line, engine: CubeEngine, fault: Line, mode: int
-) -> MadOutcome:
+def mad_mx(memory: Memory, op: Line, engine: CubeEngine, fault: Line, mode: int) -> MadOutcome:
     """Execute one mad whose bounds have been checked (`l0.mad_ok`).
 
     Args:
         memory: The memories.
-        words: The local bytes as little-endian uint32.
         op: Operands in the order of `decode.ACTIONS`.
         engine: Who multiplies.
         fault: Receives the place of a never-written operand, or of non-zero padding.
@@ -154,13 +150,13 @@ def mad_mx(
         case MadInit.ZERO:
             pass
         case MadInit.ACC:
-            if not gather_accumulator(memory, words, c, bits_of_start, fault, report):
+            if not gather_accumulator(memory, c, bits_of_start, fault, report):
                 return MadOutcome(done=False)
         case MadInit.BIAS:
-            if not gather_bias(memory, words, bias, bits_of_start, fault, report):
+            if not gather_bias(memory, bias, bits_of_start, fault, report):
                 return MadOutcome(done=False)
     result = engine.multiply(MadTile(a_codes, a_scales, b_codes, b_scales, a_type, b_type, start))
     assert result.shape == (m, n), "an engine returns one number per element of the tile"
     patterns = np.ascontiguousarray(result, np.float32).view(np.uint32)
-    scatter_accumulator(memory, words, c, patterns)
+    scatter_accumulator(memory, c, patterns)
     return MadOutcome(done=True, padding=padding)

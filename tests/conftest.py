@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -51,6 +52,13 @@ def _module_names() -> list[str]:
     return [name for name in names if not name.endswith("__main__")]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that rewrites expected texts."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the .expect files with what came out"
+    )
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that takes `module_name` once for every source module."""
     if "module_name" in metafunc.fixturenames:
@@ -85,6 +93,21 @@ def source_files() -> list[Path]:
 def module_names() -> list[str]:
     """The dotted name of every module of the package, `__main__` left out."""
     return _module_names()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Assert that a text is what its .expect file holds; `--update-golden` rewrites the file."""
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(case: Path, text: str) -> None:
+        expected = case.with_suffix(".expect")
+        if update:
+            expected.write_text(text, encoding="utf-8")
+        assert expected.is_file(), f"{expected.name} is missing: run with --update-golden"
+        assert text == expected.read_text(encoding="utf-8")
+
+    return check
 
 
 @pytest.fixture(scope="session")

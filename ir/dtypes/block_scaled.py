@@ -24,9 +24,10 @@ from .structure import Structure, Whole, WholeExtent, describe, encode_leaf, exa
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
+    from typing import Self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Level:
     """One position of a scale chain.
 
@@ -43,18 +44,19 @@ class Level:
     scale: SimpleDType
     block: int | WholeExtent
 
-    def __post_init__(self) -> None:
-        checked_simple(self.scale, "The scale of a level")
-        if self.block is Whole:
-            return
-        block = exact_int(self.block)
-        if block is None:
-            message = f"The block of a level must be an int or Whole, not {describe(self.block)}"
+    def __new__(cls, scale: SimpleDType, block: int | WholeExtent) -> Self:  # noqa: D102 - above
+        checked_simple(scale, "The scale of a level")
+        extent = Whole if isinstance(block, WholeExtent) else exact_int(block)
+        if extent is None:
+            message = f"The block of a level must be an int or Whole, not {describe(block)}"
             raise IRTypeError(message)
-        if block <= 0:
-            message = f"The block of a level must be 1 or more, not {block}"
+        if isinstance(extent, int) and extent <= 0:
+            message = f"The block of a level must be 1 or more, not {extent}"
             raise IRValueError(message)
-        object.__setattr__(self, "block", block)
+        level = super().__new__(cls)
+        object.__setattr__(level, "scale", scale)
+        object.__setattr__(level, "block", extent)
+        return level
 
     def is_whole(self) -> bool:
         """Return whether one scale covers the complete level below."""
@@ -64,7 +66,7 @@ class Level:
         return Level, (self.scale, self.block)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class SymbolicBits:
     """A storage cost per element that depends on how many elements share the outermost scale.
 
@@ -76,6 +78,12 @@ class SymbolicBits:
     __slots__ = ("constant", "whole_scale_bits")
     constant: float
     whole_scale_bits: int
+
+    def __new__(cls, constant: float, whole_scale_bits: int) -> Self:  # noqa: D102 - above
+        cost = super().__new__(cls)
+        object.__setattr__(cost, "constant", constant)
+        object.__setattr__(cost, "whole_scale_bits", whole_scale_bits)
+        return cost
 
     def evaluate(self, element_count: int) -> float:
         """Return the bits per element for a tensor of `element_count` elements.

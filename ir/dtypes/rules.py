@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import IRTypeError, IRValueError
@@ -159,12 +160,12 @@ def rule_structure(rule: RepresentationRule) -> Structure:
 
 
 def _state_of(rule: RepresentationRule) -> dict[str, object]:
+    """Return a rule's dictionary and slots, without what is recorded for it."""
     state: dict[str, object] = dict(getattr(rule, "__dict__", {}))
     for cls in type(rule).__mro__:
-        slots = vars(cls).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else tuple(slots):
-            if name not in ("__weakref__", "__dict__", "_structure") and hasattr(rule, name):
-                state[name] = getattr(rule, name)
+        for name, member in vars(cls).items():
+            if type(member) is MemberDescriptorType and name != "_structure":
+                state.update({name: getattr(rule, name)} if hasattr(rule, name) else {})
     return state
 
 

@@ -29,10 +29,9 @@ from ..types import (
 )
 from .constants import const
 from .decorators import function, program
+from .forms import InOut, Out, Scalar, Tensor, Tile, Tuple
 from .markers import (
     INTRINSICS,
-    AnnotationFactory,
-    AnnotationKind,
     Intrinsic,
     OpName,
     OpNamespace,
@@ -45,13 +44,6 @@ from .source import caller_span
 from .text import KernelFile, load_file, loads, parse
 
 install_hook()
-
-Tensor: Final = AnnotationFactory(AnnotationKind.TENSOR)
-Tile: Final = AnnotationFactory(AnnotationKind.TILE)
-Scalar: Final = AnnotationFactory(AnnotationKind.SCALAR)
-Tuple: Final = AnnotationFactory(AnnotationKind.TUPLE)
-Out: Final = AnnotationFactory(AnnotationKind.OUT)
-InOut: Final = AnnotationFactory(AnnotationKind.INOUT)
 
 tile: Final = OpNamespace("tile")
 tensor: Final = OpNamespace("tensor")

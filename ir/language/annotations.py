@@ -22,7 +22,8 @@ from ..types import (
     TupleType,
 )
 from .capture import NOT_CONSTANT, describe
-from .markers import EXAMPLES, Annotation, AnnotationFactory, AnnotationKind, Unsupported
+from .forms import EXAMPLES, Annotation, AnnotationKind, form_kind
+from .markers import Unsupported
 from .names import DTYPES, UNSUPPORTED
 from .typecheck import Written, filled_view
 
@@ -97,11 +98,11 @@ class AnnotationParser:
             owner = self._context.capture.fold(item.node.value)
             if isinstance(owner, Unsupported):
                 raise self._context.capture.unsupported(owner, item.node)
-            kind = AnnotationKind.TUPLE if owner is tuple else getattr(owner, "kind", None)
-            if isinstance(owner, AnnotationFactory) or owner is tuple:
+            kind = form_kind(owner)
+            if kind is not None:
                 inside = item.node.slice
                 nodes = inside.elts if isinstance(inside, ast.Tuple) else [inside]
-                return cast("AnnotationKind", kind), [self._item(node) for node in nodes]
+                return kind, [self._item(node) for node in nodes]
         if isinstance(item.value, Annotation):
             return item.value.kind, [_Item(item.node, v) for v in item.value.items]
         raise self._not_an_annotation(item)
@@ -114,8 +115,8 @@ class AnnotationParser:
             case DType():
                 message = f"An annotation must be a type, not the bare dtype {text}"
                 return self._error(message, item.node, f"for a scalar write pl.Scalar[{text}]")
-            case AnnotationFactory(kind):
-                message = f"pl.{kind.value} must say more, in square brackets"
+            case _ if (kind := form_kind(item.value)) is not None:
+                message = f"{text} must say more, in square brackets"
                 return self._error(message, item.node, EXAMPLES[kind])
             case value if value is NOT_CONSTANT:
                 return self._error(f"An annotation must be a type, not {text}", item.node, _VALID)

@@ -36,6 +36,7 @@ from ..types import TensorType, TupleType
 from ..visitor import rewrite_type, substitute_expr
 from .capture import NOT_CONSTANT, describe
 from .constants import const, literal_as, typed_constant
+from .context import plural
 from .markers import INTRINSICS, Intrinsic, OpName, Unsupported
 from .names import DTYPES, OP_ALIASES, enum_name
 from .typecheck import mismatch
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from ..expr import Type
     from ..ops import OpRow
-    from .context import Context, Signature
+    from .context import Context, Parameter, Signature
     from .expressions import ExpressionParser
 
 _PYTHON_WORDS: Final = {
@@ -98,10 +99,8 @@ class CallParser:
             hint = "ops are functions of the language: pl.load(x, …)"
             return self._context.error(UnsupportedFeatureError, message, node, hint=hint)
         works = _PYTHON_WORDS.get(written)
-        message = (
-            f"{written}(…) must be a call of the language or of self, not of {describe(callee)}"
-        )
-        hint = f"what works: {works}" if works else "a kernel is parsed and never run"
+        message = f"{written} is {describe(callee)}, which a kernel cannot call"
+        hint = f"what works: {works}" if works else "ops of the language, and self.kernel(…)"
         return self._context.error(UnsupportedFeatureError, message, node, hint=hint)
 
     # ------------------------------------------------------------------------ ops
@@ -204,25 +203,26 @@ class CallParser:
                     ParserTypeError, message, keyword, hint=_call_shape(signature)
                 )
         if len(node.args) != len(signature.params):
-            wanted, found = len(signature.params), len(node.args)
-            message = f"{name!r} must be called with {wanted} arguments, not {found}"
+            wanted, found = plural(len(signature.params), "argument"), len(node.args)
+            message = f"{name!r} must be called with {wanted}, not {found}"
             raise self._context.error(ParserTypeError, message, node, hint=_call_shape(signature))
         args = [
-            self._argument(parameter.type, parameter.name, signature, arg)
+            self._argument(parameter, signature, arg)
             for parameter, arg in zip(signature.params, node.args, strict=True)
         ]
         type_ = self._result_type(signature, args, expected)
         made = Call(GlobalVar(name), args, type_, self._context.span(node))
         return self._with_attrs(made, node)
 
-    def _argument(self, wanted: Type, name: str, signature: Signature, node: ast.expr) -> Expr:
-        given = self._expressions.parse(node)
-        given = literal_as(given, wanted)
-        fault = mismatch(wanted, given.type)
+    def _argument(self, parameter: Parameter, signature: Signature, node: ast.expr) -> Expr:
+        name = parameter.name
+        given = literal_as(self._expressions.parse(node), parameter.type)
+        fault = mismatch(parameter.type, given.type)
         if fault is not None:
             message = f"The argument {name!r} of {signature.name!r} {fault}"
-            note = f"{name!r} is declared at {signature.span}"
-            raise self._context.error(ParserTypeError, message, node, note=note)
+            note = f"{name!r} is declared at {parameter.var.span}"
+            hint = _layout_hint(parameter.type, given.type, ast.unparse(node))
+            raise self._context.error(ParserTypeError, message, node, hint=hint, note=note)
         return given
 
     def _result_type(self, signature: Signature, args: list[Expr], expected: Type | None) -> Type:
@@ -352,6 +352,16 @@ def _members(kind: type) -> str | None:
     if kind is DType:
         return f"valid: {', '.join(f'pl.{name}' for name in DTYPES)}"
     return None
+
+
+def _layout_hint(wanted: Type, given: Type, text: str) -> str | None:
+    """Return how a tensor comes into another layout, if that is all that is missing."""
+    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+        return None
+    if wanted.layout is given.layout or mismatch(wanted, given, check_layout=False):
+        return None
+    shape = ", ".join(str(getattr(d, "value", "…")) for d in wanted.shape)
+    return f"pl.tensor.view({text}, [{shape}], layout=pl.{wanted.layout.name}) takes the same bytes"
 
 
 def _call_shape(signature: Signature) -> str:

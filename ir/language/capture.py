@@ -6,16 +6,22 @@ import ast
 import builtins
 import operator
 from enum import Enum
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..dtypes import DType
-from ..errors import ParserError, ParserSyntaxError, UndefinedVariableError, UnsupportedFeatureError
+from ..errors import (
+    InvalidOperationError,
+    ParserError,
+    ParserSyntaxError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
 from ..expr import Expr
 from ..suggest import near
 from ..types import MemRef, TensorView, TileView
-from .markers import AnnotationFactory, Intrinsic, OpNamespace, Unsupported
-from .names import DTYPES
+from .forms import form_kind
+from .markers import Intrinsic, OpName, OpNamespace, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -187,24 +193,27 @@ class Capture:
     def _no_attribute(self, owner: object, node: ast.Attribute) -> ParserError:
         written = ast.unparse(node.value)
         known: list[str]
+        kind: type[ParserError] = UndefinedVariableError
         match owner:
             case OpNamespace():
+                kind = InvalidOperationError
                 known = owner.known()
-                message = f"{written} has no op {node.attr!r}"
+                message = f"{written} has no operation {node.attr!r}"
+            case ModuleType() if node.attr.islower():
+                kind = InvalidOperationError
+                words = (OpName, Intrinsic, OpNamespace)
+                known = [n for n in dir(owner) if isinstance(getattr(owner, n), words)]
+                message = f"{written} has no operation {node.attr!r}"
             case ModuleType():
-                known = [n for n in dir(owner) if not n.startswith("_")]
+                known = [n for n in dir(owner) if not n.startswith("_") and not n.islower()]
                 message = f"{written} has no name {node.attr!r}"
-                if node.attr.upper() == node.attr and "DTYPES" not in known:
-                    known = [n for n in known if n in DTYPES] or known
             case type() if issubclass(owner, Enum):
                 known = [str(member.name) for member in owner]
                 message = f"{written} has no member {node.attr!r}"
             case _:
                 known = [n for n in dir(owner) if not n.startswith("_")]
                 message = f"{written} has no attribute {node.attr!r}"
-        return self._source.error(
-            UndefinedVariableError, message, node, hint=near(node.attr, known)
-        )
+        return self._source.error(kind, message, node, hint=near(node.attr, known))
 
     def unsupported(self, word: Unsupported, node: ast.AST) -> UnsupportedFeatureError:
         """Return the error for a word of PyPTO that the language leaves out."""
@@ -245,8 +254,10 @@ def describe(value: object) -> str:
             return f"a member of {type(value).__name__}"
         case ModuleType():
             return "a module"
-        case AnnotationFactory():
+        case _ if form_kind(value) is not None:
             return "a type"
+        case BuiltinFunctionType() | FunctionType() | type():
+            return "a Python function"
         case None:
             return "None"
         case _:

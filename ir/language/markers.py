@@ -7,8 +7,7 @@ whatever alias it is reached by. Used outside of a kernel they say so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ..errors import InvalidOperationError, UndefinedVariableError, UnsupportedFeatureError
 from ..suggest import near
@@ -129,50 +128,3 @@ class Unsupported:
         if name.startswith("_"):
             raise AttributeError(name)
         self.refuse()
-
-
-class AnnotationKind(Enum):
-    """What an annotation says a value is."""
-
-    TENSOR = "Tensor"
-    TILE = "Tile"
-    SCALAR = "Scalar"
-    TUPLE = "Tuple"
-    OUT = "Out"
-    INOUT = "InOut"
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """A type as written with Python objects; `items` stood between the brackets."""
-
-    kind: AnnotationKind
-    items: tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class AnnotationFactory:
-    """`pl.Tensor` and its like: square brackets make an annotation."""
-
-    kind: AnnotationKind
-
-    def __getitem__(self, items: object) -> Annotation:
-        inside = cast("tuple[object, ...]", items) if isinstance(items, tuple) else (items,)
-        return Annotation(self.kind, inside)
-
-    def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raise InvalidOperationError: an annotation has square brackets."""
-        name = self.kind.value
-        message = f"pl.{name} must be followed by square brackets, not by a call"
-        raise InvalidOperationError(message, caller_span(), hint=EXAMPLES[self.kind])
-
-
-#: How an annotation of each kind is written.
-EXAMPLES: Final = {
-    AnnotationKind.TENSOR: "pl.Tensor[[64, 128], pl.FP32], pl.Tensor[[64, 4], pl.FP8E8M0, pl.MX_A_ZZ]",
-    AnnotationKind.TILE: "pl.Tile[[64, 128], pl.FP32], pl.Tile[[64, 128], pl.FP32, pl.Mem.Acc]",
-    AnnotationKind.SCALAR: "pl.Scalar[pl.INDEX]",
-    AnnotationKind.TUPLE: "pl.Tuple[pl.Tensor[[64, 128], pl.FP32], pl.Scalar[pl.INDEX]]",
-    AnnotationKind.OUT: "pl.Out[pl.Tensor[[64, 128], pl.FP32]]",
-    AnnotationKind.INOUT: "pl.InOut[pl.Tensor[[64, 128], pl.FP32]]",
-}

@@ -111,6 +111,8 @@ UNSUPPORTED: Final[Mapping[str, str]] = MappingProxyType(
         "no_dep": "a plain argument",
         "dump_tag": "nothing: the outputs of a run are kept anyway",
         "Array": "several pl.Scalar variables",
+        "DistributedTensor": "pl.Tensor, a tensor of this device",
+        "CommCtx": "nothing: a program runs on one device",
         "HF4": "pl.FP4 and pl.FP4E1M2",
         "HF8": "pl.FP8E4M3FN and pl.FP8E5M2",
     }

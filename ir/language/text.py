@@ -3,6 +3,7 @@
 from __future__ import annotations
 import __future__
 
+import ast
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,17 @@ from typing import TYPE_CHECKING
 
 from ..core import Function, Program
 from ..errors import InputError, ParserSyntaxError, UserError
+from .capture import Capture
 from .params import param_overrides
+from .scope import Scope
 from .source import open_source, register_text, syntax_error, traceback_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import CodeType
+
+    from ..errors import Span
+    from .source import Source
 
 _MACHINE = "MACHINE"
 
@@ -105,10 +111,23 @@ def _execute(text: str, filename: str) -> dict[str, object]:
     except SyntaxError as error:
         raise syntax_error(error, filename, lines) from error
     except Exception as error:  # whatever the user's own code at module level raises
-        message = f"The module level of the kernel failed: {type(error).__name__}: {error}"
         where = traceback_span(error.__traceback__, filename)
+        assert source is not None
+        _explain(source, where, names, error)
+        message = f"The module level of the kernel failed: {type(error).__name__}: {error}"
         raise ParserSyntaxError(message, where, source_lines=lines) from error
     return names
+
+
+def _explain(
+    source: Source, where: Span | None, names: Mapping[str, object], error: Exception
+) -> None:
+    """Raise an error that lists what would be valid, if `error` is about an unknown name."""
+    if not isinstance(error, NameError | AttributeError):
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and source.span(node) == where:
+            Capture(source, names, Scope()).fold(node)
 
 
 def _compile(text: str, filename: str) -> CodeType:

@@ -372,4 +372,4 @@ def infer_scale_address(site: CallSite) -> TileType:
 
 def space_name(tile: TileType) -> str:
     """Return where a tile lies, for an error message."""
-    return "no memory yet" if tile.memory_space is None else tile.memory_space.name
+    return "a memory that is not known yet" if tile.memory_space is None else tile.memory_space.name

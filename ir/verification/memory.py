@@ -70,7 +70,7 @@ def check_stores(function: Function, program: Program, findings: Findings) -> No
         assert isinstance(tensor, TensorType), tensor
         space = tile.memory_space
         if space not in _STORED_FROM and not tensor.layout.is_mx:
-            found = "no memory yet" if space is None else space.name
+            found = "a memory that is not known yet" if space is None else space.name
             message = f"A tile must be stored from Acc or Vec, not from {found}"
             findings.error(WRONG_STORE, message, call.span)
         allowed = ACC_STORE_DTYPES.get(tile.dtype, ())

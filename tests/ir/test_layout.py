@@ -160,6 +160,9 @@ def test_values_are_immutable_hashable_and_picklable() -> None:
         for name in ("tree", "shape", "stride", "extra"):
             with pytest.raises(AttributeError):
                 setattr(value, name, ())
+        again: Any = value
+        again.__init__(Shape(9), Stride(9))
+        assert again == pickle.loads(pickle.dumps(value)) != Shape(9)
     assert len({NESTED, layout([2, [3, 4]], [1, [10, 100]]), FLAT}) == 2
 
 

@@ -113,6 +113,19 @@ def test_a_valid_representation_keeps_what_it_was_given() -> None:
     for name in ("logical_dtype", "subtensors", "type", "extra"):
         with pytest.raises(AttributeError):
             setattr(made, name, None)
+    again: Any = made
+    again.__init__(DType.Float32, [], [])
+    assert again.subtensors == tuple(planes)
+
+
+def test_a_pickled_representation_has_carriers_of_its_own() -> None:
+    carrier = Generic([1, 2, 3, 4], dtype=DType.Float32)
+    made = TensorRepresentation(DType.Float32, [Subtensor(DType.Float32, carrier, 0, SQUARE)])
+    loaded = pickle.loads(pickle.dumps(made))
+    assert loaded.type == made.type
+    assert [loaded.primary.carrier[index] for index in range(4)] == [1, 2, 3, 4]
+    loaded.primary.carrier[0] = 5
+    assert carrier[0] == 1
 
 
 # The order of the checks: of two faults the earlier one is told.

@@ -34,16 +34,20 @@ def test_an_action_takes_every_field_that_is_no_register() -> None:
 def test_numbers_in_kernels_are_the_vocabulary() -> None:
     assert [*kernels.SPACE] == [int(space) for space in Space]
     assert kernels.SPACE._fields == tuple(space.name.lower() for space in Space)
-    assert (drain.FP32, drain.BF16, drain.FP16) == tuple(int(each) for each in Convert)
+    assert tuple(int(each) for each in Convert) == (drain.FP32, drain.BF16, drain.FP16)
     assert l0.BIAS_INIT == MadInit.BIAS
     assert all((each >= l0.NARROW) == (each.bits == 4) for each in ElementType)
-    assert decode.PIPES == len(Pipe) - 1
+    assert len(Pipe) - 1 == decode.PIPES
 
 
 def test_flag_slots_are_distinct_and_can_be_read_back(bench: Any) -> None:
     pipes = [pipe for pipe in Pipe if pipe is not Pipe.ALL]
     names = [
-        (src, dst, number) for src in pipes for dst in pipes if src is not dst for number in range(8)
+        (src, dst, number)
+        for src in pipes
+        for dst in pipes
+        if src is not dst
+        for number in range(8)
     ]
     text = "\n".join(
         f"set_flag src={src.name.lower()}, dst={dst.name.lower()}, id={number}"

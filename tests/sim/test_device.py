@@ -144,9 +144,7 @@ def test_a_launch_computes_the_reference_bit_for_bit(
 
 
 def test_the_sum_can_be_sequential(bench: Any, matmul: Matmul) -> None:
-    result = simulate(
-        matmul.executable(), matmul.buffers, target=bench.target, sum="sequential"
-    )
+    result = simulate(matmul.executable(), matmul.buffers, target=bench.target, sum="sequential")
     matmul.assert_golden(result.outputs["c"], sum="sequential")
 
 

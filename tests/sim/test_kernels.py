@@ -303,7 +303,9 @@ def test_a_window_must_lie_inside_its_view_on_every_axis(
 
 
 @pytest.mark.parametrize(("xi", "xj", "axis"), [(3, 0, 1), (-1, 0, 1), (0, 5, 2), (0, -1, 2)])
-def test_a_window_of_boxes_must_lie_inside_its_view(bench: Any, xi: int, xj: int, axis: int) -> None:
+def test_a_window_of_boxes_must_lie_inside_its_view(
+    bench: Any, xi: int, xj: int, axis: int
+) -> None:
     _, _, found = bench.apply(
         f"movi x1, {xi}\n movi x2, {xj}\n gm_to_l1_boxes v0, x1, x2, l1[0], ni=2, nj=2, l1_nj=2",
         [bench.tensor("s", "E8M0", (64, 12))],

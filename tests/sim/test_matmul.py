@@ -149,9 +149,7 @@ def test_a_nan_scale_makes_its_row_nan_even_over_ones(bench: Any, rng: Any) -> N
 
 
 @pytest.mark.parametrize("padding", [0x00, 0xFF])
-def test_padding_of_an_odd_group_count_changes_nothing(
-    bench: Any, rng: Any, padding: int
-) -> None:
+def test_padding_of_an_odd_group_count_changes_nothing(bench: Any, rng: Any, padding: int) -> None:
     mad = Mad(rng, 16, 1504, 16)  # 47 groups, boxes hold 48
     preset = mad.preset()
     preset[Space.SCALE_A][(preset[Space.SCALE_A] == POISON)] = padding
@@ -238,7 +236,7 @@ def test_a_number_in_the_padding_of_k_is_a_warning_only(bench: Any, rng: Any) ->
     preset = mad.preset()
     for space in (Space.L0A, Space.L0B):
         preset[space][preset[space] == POISON] = 0
-    preset[Space.L0A][512 + 2 * 32 + 9] = 0x80  # −0 is a zero
+    preset[Space.L0A][512 + 2 * 32 + 9] = 0x80  # minus zero is a zero
     _, _, found = bench.apply(mad.text(), preset=preset)
     assert not found
     preset[Space.L0A][512 + 2 * 32 + 9] = 0x38

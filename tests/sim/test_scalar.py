@@ -50,7 +50,10 @@ def values_of(bench: Any, text: str, arguments: tuple[int, ...] = ()) -> list[in
     probes = "\n".join(f"gm_to_l1_row v0, {name}, {name}, l1[0], cols=1" for name in used)
     kernel = bench.kernel(
         f"{text}\n{probes}\nhalt",
-        [bench.tensor("a", "E4M3", (1, 1)), *(bench.scalar(f"s{i}") for i in range(len(arguments)))],
+        [
+            bench.tensor("a", "E4M3", (1, 1)),
+            *(bench.scalar(f"s{i}") for i in range(len(arguments))),
+        ],
         [bench.plain(0, 8, 1, 1)],
     )
     stream = resolve(decode(kernel), arguments)

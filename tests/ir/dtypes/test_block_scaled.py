@@ -222,6 +222,9 @@ def test_r59_r60_symbolic_bits_are_immutable_and_return_what_they_were_given() -
     for name in ("constant", "whole_scale_bits", "extra"):
         with pytest.raises(AttributeError):
             setattr(cost, name, 1)
+    again: Any = cost
+    again.__init__(1.0, 1)
+    assert cost == SymbolicBits(4.5, 32)
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 36.5), (32, 5.5), (1024, 4.53125)])

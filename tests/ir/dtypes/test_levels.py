@@ -80,6 +80,12 @@ def test_r31_a_level_is_an_immutable_hashable_value() -> None:
             delattr(level, name)
 
 
+def test_r31_running_a_constructor_again_changes_no_level() -> None:
+    level: Any = DType.MXFP4.levels[0]
+    level.__init__(DType.E4M3, 16)
+    assert level == Level(DType.E8M0, 32)
+
+
 def test_r31_a_level_survives_copy_and_pickle() -> None:
     level = Level(DType.E8M0, 32)
     for other in (copy.copy(level), copy.deepcopy(level), pickle.loads(pickle.dumps(level))):

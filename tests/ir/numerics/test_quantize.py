@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from scalebox.ir import numerics
@@ -229,7 +230,7 @@ def test_a_float64_source_is_rounded_once(rule: str) -> None:
 
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float64, np.int16])
-def test_other_sources_count_as_what_they_hold(kind: type) -> None:
+def test_other_sources_count_as_what_they_hold(kind: npt.DTypeLike) -> None:
     numbers = np.random.default_rng(13).standard_normal((5, 70)) * 100
     x = np.asarray(numbers.astype(ml_dtypes.bfloat16).astype(np.float32), kind)
     as_float32 = numerics.quantize(x.astype(np.float32), DType.MXFP8_E4M3)

@@ -492,7 +492,11 @@ class TestScaleAddress:
         ("scale", "data", "message"),
         [
             (Mem.Mat, Mem.Left, "the scale must lie in LeftScale or RightScale, not in Mat"),
-            (None, Mem.Left, "the scale must lie in LeftScale or RightScale, not in no memory yet"),
+            (
+                None,
+                Mem.Left,
+                "the scale must lie in LeftScale or RightScale, not in a memory that is not known yet",
+            ),
             (
                 Mem.LeftScale,
                 Mem.Right,
