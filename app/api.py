@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.executable import Executable
 from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
 from ..ir.core import Program
 from ..ir.errors import InputError, IRTypeError, MachineError
-from ..ir.target import Target, load_target
-from .origin import Origins
+from ..ir.target import Target, load_target, machine_names
+from .origin import Origins, Outputs
 from .signature import entry_function, entry_types
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ..ir.core import Function
     from ..sim.report import SimResult, TimelineEvent
     from ..traces.bundle import Bundle
 
@@ -117,9 +118,16 @@ def run(
         sum=sum,
     )
     types = entry_types(executable, host, scalars)
-    outputs = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
-    options = {"entry": host.name, "checks": checks, "sum": sum, "timing": timing}
-    return Result(executable, target, host.name, given, outputs, found, options, scalars)
+    arrays = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
+    outputs = Outputs(arrays, Origins(executable, host.name, scalars, found))
+    options = {
+        "entry": host.name,
+        "checks": checks,
+        "sum": sum,
+        "functional": functional,
+        "timing": timing,
+    }
+    return Result(executable, target, host.name, given, outputs, found, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +139,8 @@ class Result:
         target: The machine on which it ran.
         entry: The function that was launched.
         inputs: As they were given.
-        outputs: Output name to array in logical shape; empty without functional execution.
+        outputs: Output name to array in logical shape; empty without functional execution. `compare`
+            reads from them which instruction wrote what.
         simulation: The machine model's own account: traffic, stalls, warnings.
         options: How it was run.
     """
@@ -140,10 +149,9 @@ class Result:
     target: Target
     entry: str
     inputs: Mapping[str, Any]
-    outputs: Mapping[str, npt.NDArray[Any]]
+    outputs: Outputs
     simulation: SimResult
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    _scalars: Mapping[str, int] = field(default_factory=dict[str, int], repr=False)
+    options: Mapping[str, Any]
 
     @property
     def cycles(self) -> int:
@@ -165,26 +173,23 @@ class Result:
         """What each pipe did when, with source lines."""
         return self.simulation.timeline
 
-    @property
-    def origins(self) -> Origins:
-        """Which instruction wrote which element of an output."""
-        return Origins(self.executable, self.entry, self._scalars, self.simulation)
-
     def bundle(self, golden: Mapping[str, npt.NDArray[Any]] | None = None) -> Bundle:
         """Return the run as a bundle, ready to be saved."""
         from ..traces.bundle import Bundle
         from ..traces.timeline import chrome_trace
+        from .pipe_work import PIPE_WORK
         from .versions import versions
 
-        trace = chrome_trace(self.timeline, clock_hz=self.target.clock_hz)
+        pipes = [pipe.name for pipe in PIPE_WORK]
+        trace = chrome_trace(self.timeline, clock_hz=self.target.clock_hz, pipes=pipes)
         return Bundle(
             inputs=dict(self.inputs),
-            outputs=dict(self.outputs),
+            outputs=self.outputs if self.options["functional"] else None,
             golden=None if golden is None else dict(golden),
             executable=self.executable.to_bytes(),
             machine=self.target.to_toml(),
             options={**self.options, "versions": versions()},
-            timeline=trace if self.simulation.cycles else None,
+            timeline=trace if self.options["timing"] else None,
         )
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -211,23 +216,38 @@ def _kind(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 
-def _executable(given: object, machine: Machine | None) -> tuple[Executable, Target]:
-    if not isinstance(given, Executable):
-        target = load_target("a5" if machine is None else machine)
-        return compile(_program(given), machine=target), target
+def machine_of(executable: Executable, machine: Machine | None = None) -> Target:
+    """Return the machine on which an executable runs.
+
+    Args:
+        executable: What is run.
+        machine: Which one; by default that which the executable was compiled for.
+
+    Raises:
+        MachineError: For an unknown machine, or if the executable's own is not known here.
+    """
     if machine is not None:
-        return given, load_target(machine)
-    target = load_target(given.machine)
-    if target.digest != given.machine_digest:
-        message = (
-            f"The machine must be named for an executable whose own machine {given.machine!r} is not "
-            "the one of that name here"
-        )
-        raise MachineError(message)
-    return given, target
+        return load_target(machine)
+    hint = "name one, or give the machine file that it was compiled for"
+    if executable.machine in machine_names():
+        target = load_target(executable.machine)
+        if target.digest == executable.machine_digest:
+            return target
+    message = (
+        f"The machine must be named for an executable whose own, {executable.machine!r}, is not "
+        "known here"
+    )
+    raise MachineError(message, hint=hint)
 
 
-def _scalars_only(function: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _executable(given: object, machine: Machine | None) -> tuple[Executable, Target]:
+    if isinstance(given, Executable):
+        return given, machine_of(given, machine)
+    target = load_target("a5" if machine is None else machine)
+    return compile(_program(given), machine=target), target
+
+
+def _scalars_only(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scalar arguments, checked; arrays play no part in a timing-only run."""
     from ..ir.binding import bind_scalar
     from ..ir.expr import ScalarType

@@ -3,33 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..ir.errors import InputError, UserError
+from ..ir.errors import (
+    IRTypeError,
+    IRValueError,
+    ParserError,
+    SimulationFault,
+    UserError,
+    VerificationError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..codegen.executable import Executable
     from ..ir.target import Target
     from .kernel_file import KernelFile
 
 RUNS = Path("scalebox-runs")
+
 OK, MISMATCH, USAGE = 0, 1, 2
+"""Exit statuses: all is well; a result differs or the kernel is at fault; wrong usage or input."""
+
+BROKEN_PIPE = 128 + 13
+"""Exit status when the reader of our output went away, as shells give it for SIGPIPE."""
+
+_KERNEL_FAULTS = (ParserError, IRValueError, IRTypeError, VerificationError, SimulationFault)
 
 app = typer.Typer(
     name="scalebox",
     help="Compile and run microscaling kernels for an Ascend-A5-like NPU, without the NPU.",
-    epilog="Example: scalebox run examples/mx_matmul.py",
+    epilog="Example:\n\n\b\n  scalebox run examples/mx_matmul.py",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _example(*lines: str) -> str:
+    """Return an epilog whose lines are not wrapped, so that they can be copied."""
+    return "\n".join(["Example:\n\n\b", *(f"  {line}" for line in lines)])
+
 
 Kernel = Annotated[Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py).")]
 Params = Annotated[
@@ -42,13 +63,16 @@ Settings = Annotated[
 ]
 Machine = Annotated[
     str | None,
-    typer.Option(help="A machine by name, or a TOML file; else the kernel file's MACHINE, or a5."),
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A machine by name, or a TOML file; else the kernel file's MACHINE, or a5.",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @app.command(
-    epilog="Example: scalebox run examples/mx_matmul.py --param N=256 --set cores=1 --out run1"
+    epilog=_example("scalebox run examples/mx_matmul.py --param K=2048 --set l2_miss_cycles=600")
 )
 def run(
     kernel: Annotated[
@@ -58,27 +82,53 @@ def run(
     set_: Settings = None,
     machine: Machine = None,
     inputs: Annotated[
-        Path | None, typer.Option(help="An .npz file of inputs by parameter name.")
+        Path | None,
+        typer.Option(metavar="FILE", help="An .npz file of inputs by parameter name."),
     ] = None,
-    entry: Annotated[str | None, typer.Option(help="The function to launch.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the inputs that are drawn.")] = 0,
+    entry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FUNCTION",
+            help="What to launch; else the only Orchestration function, or the only function.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Seed of the inputs that are drawn; 0 by default."),
+    ] = None,
     timing_only: Annotated[
         bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")
     ] = False,
     checks: Annotated[
-        str, typer.Option(help="What doubtful accesses are: error, warn or off.")
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What becomes of reads of bytes never written and of flags left over: "
+            "error, warn or off.",
+        ),
     ] = "error",
     sum_: Annotated[
-        str, typer.Option("--sum", help="Order of summation: group or sequential.")
+        str,
+        typer.Option("--sum", metavar="ORDER", help="Order of summation: group or sequential."),
     ] = "group",
     out: Annotated[
-        Path | None, typer.Option(help=f"Folder for the bundle; by default below {RUNS}/.")
+        Path | None,
+        typer.Option(metavar="DIR", help=f"Folder for the bundle; by default below {RUNS}/."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compile a kernel, run it on the machine model, and compare it with golden numpy."""
+    """Run a kernel and compare its outputs with golden numpy.
+
+    Without --inputs, inputs are drawn: normal numbers, and scales that differ from row to row and
+    from group to group. The bundle keeps inputs, outputs, golden outputs, executable, machine and
+    options, and a timeline for Perfetto.
+    """
+    from ..ir.numerics.elements import Summation
+    from ..sim.device import Checks
     from .run_command import RunOptions, run_kernel
 
+    _check_choice("--checks", checks, (each.value for each in Checks))
+    _check_choice("--sum", sum_, (each.value for each in Summation))
     options = RunOptions(
         kernel=kernel,
         params=_pairs(param, "--param"),
@@ -95,18 +145,24 @@ def run(
     )
     report = run_kernel(options)
     if as_json:
-        print(json.dumps(report.as_json(), indent=2))
+        _print_json(report.as_json())
     else:
         from rich.console import Console
 
-        report.show(Console(soft_wrap=True))
+        report.show(Console())
     raise typer.Exit(OK if report.ok else MISMATCH)
 
 
-@app.command(epilog="Example: scalebox compile examples/mx_matmul.py -o matmul.sbx")
+@app.command(
+    epilog=_example(
+        "scalebox compile examples/mx_matmul.py -o matmul.sbx", "scalebox run matmul.sbx"
+    )
+)
 def compile(  # noqa: A001 - the name of the command
     kernel: Kernel,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the executable goes.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where the executable goes.")
+    ],
     param: Params = None,
     set_: Settings = None,
     machine: Machine = None,
@@ -122,13 +178,13 @@ def compile(  # noqa: A001 - the name of the command
     executable.save(output)
     sizes = {each.name: len(each.program) for each in executable.kernels}
     if as_json:
-        print(json.dumps({"ok": True, "executable": str(output), "instructions": sizes}, indent=2))
+        _print_json({"ok": True, "executable": str(output), "instructions": sizes})
         return
     listed = ", ".join(f"{name} ({count} instructions)" for name, count in sizes.items())
     print(f"{output}: {executable.name} for {executable.machine}: {listed}")
 
 
-@app.command(epilog="Example: scalebox disasm examples/mx_matmul.py")
+@app.command(epilog=_example("scalebox disasm examples/mx_matmul.py"))
 def disasm(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="An executable, or a kernel file (.py).")
@@ -137,54 +193,74 @@ def disasm(
     set_: Settings = None,
     machine: Machine = None,
 ) -> None:
-    """Print the instructions of an executable, or of a kernel as it would be compiled."""
-    print(_executable_of(file, param, set_, machine).disassemble())
+    """Print the instructions of an executable or a kernel."""
+    print(_executable_of(file, param, set_, machine).disassemble(), end="")
 
 
-@app.command(epilog="Example: scalebox compare run1 golden.npz --rule ulp:1")
+@app.command(
+    epilog=_example(
+        "scalebox run examples/mx_matmul.py --out run1",
+        "scalebox compare run1/outputs.npz run1/golden.npz --rule ulp:1",
+    )
+)
 def compare(
     actual: Annotated[
-        Path, typer.Argument(metavar="ACTUAL", help="An .npz or .npy file, or a bundle.")
+        Path,
+        typer.Argument(metavar="ACTUAL", help="An .npz or .npy file, or a bundle: its outputs."),
     ],
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="The same, as it should be.")],
     rule: Annotated[
-        str, typer.Option(help="exact, ulp:N, close:RTOL,ATOL or fraction:TOL,SHARE.")
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="exact; ulp:N; close:RTOL,ATOL; or fraction:TOL,SHARE, which lets that share of "
+            "the elements be off by more.",
+        ),
     ] = "exact",
     as_json: AsJson = False,
 ) -> None:
     """Compare two results and name the first difference."""
     from ..traces.compare import compare as compare_arrays
+    from .report import comparison_as_json
     from .result_files import read_results
 
     verdict = compare_arrays(read_results(actual), read_results(golden), rule=rule)
     if as_json:
-        first = verdict.first
-        answer: dict[str, Any] = {
-            "ok": bool(verdict),
-            "rule": verdict.rule,
-            "elements": verdict.elements,
-            "differing": verdict.differing,
-            "first_difference": None if first is None else str(first),
-        }
-        print(json.dumps(answer, indent=2))
+        _print_json(comparison_as_json(verdict))
     else:
         print(verdict)
     raise typer.Exit(OK if verdict else MISMATCH)
 
 
-@app.command(epilog="Example: scalebox rtl -o build/rtl --unit scale_decode")
+@app.command(epilog=_example("scalebox rtl -o build/rtl"))
 def rtl(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the Verilog files.")],
-    unit: Annotated[str, typer.Option(help="The unit to write.")] = "scale_decode",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the Verilog files.")
+    ],
+    unit: Annotated[
+        str, typer.Option(metavar="UNIT", help="The unit to write: scale_decode or scale_pair.")
+    ] = "scale_decode",
     force: Annotated[
         bool, typer.Option("--force", help="Write beside files that are not ours.")
     ] = False,
 ) -> None:
     """Write the RTL as Verilog."""
-    from ..rtl.emit import write_verilog
+    from ..rtl.emit import UNITS, write_verilog
 
+    _check_choice("--unit", unit, UNITS)
     for path in write_verilog(output, unit=unit, force=force):
         print(path)
+
+
+def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
+    known = list(choices)
+    if given not in known:
+        message = f"{option} must be one of {', '.join(known)}, not {given!r}"
+        raise typer.BadParameter(message)
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer, indent=2, allow_nan=False))
 
 
 def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -198,11 +274,13 @@ def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def _target(machine: str | None, source: KernelFile | None, settings: dict[str, str]) -> Target:
+def _target(machine: str | None, kernel: KernelFile, settings: dict[str, str]) -> Target:
     from ..ir.target import load_target
+    from .kernel_file import machine_of_kernel
+    from .run_command import SETTING_SOURCE
 
-    named = machine or (source.machine if source is not None else None) or "a5"
-    return load_target(named).with_settings(settings, source="set on the command line")
+    target = load_target(machine or machine_of_kernel(kernel))
+    return target.with_settings(settings, source=SETTING_SOURCE)
 
 
 def _executable_of(
@@ -212,21 +290,51 @@ def _executable_of(
     from .kernel_file import KernelFile, load_executable_or_kernel
 
     loaded = load_executable_or_kernel(file, _pairs(param, "--param"))
-    if not isinstance(loaded, KernelFile):
-        return loaded
-    return compile_program(loaded.program, machine=_target(machine, loaded, _pairs(set_, "--set")))
+    if isinstance(loaded, KernelFile):
+        target = _target(machine, loaded, _pairs(set_, "--set"))
+        return compile_program(loaded.program, machine=target)
+    if machine is not None or set_:
+        message = (
+            f"--machine and --set must go with a kernel file; {str(file)!r} is compiled already"
+        )
+        raise typer.BadParameter(message)
+    return loaded
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0: all is well. 1: a result differs, or the kernel is at fault. 2: wrong usage or input.
+    0: all is well. 1: a result differs, or the kernel is at fault. 2: wrong usage or input. Beyond
+    128: stopped from outside, as shells count.
+
+    Args:
+        arguments: What follows the command's name; by default that of this process.
     """
     try:
-        app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
-    except typer.Exit as done:
-        return done.exit_code
+        status = _run(None if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    return status
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        app(args=arguments, prog_name="scalebox")
+    except SystemExit as done:
+        if isinstance(done.__context__, BrokenPipeError):  # typer has made it its own exit
+            raise done.__context__ from None
+        return done.code if isinstance(done.code, int) else OK
     except UserError as error:
+        sys.stdout.flush()
         print(error.render(), file=sys.stderr)
-        return USAGE if isinstance(error, InputError) else MISMATCH
+        return MISMATCH if isinstance(error, _KERNEL_FAULTS) else USAGE
     return OK
+
+
+def _drop_output() -> None:
+    """Let nothing more be written, so that Python's own flush at exit has nothing to complain of."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..ir.binding import source_name
+from ..ir.errors import InputError
+from ..ir.expr import ScalarType
 from ..ir.interp import select_entry
 from ..ir.target import load_target
 from ..traces.arrays import load_arrays
-from ..traces.bundle import save_bundle
+from ..traces.bundle import refuse_foreign, save_bundle
 from ..traces.compare import compare
 from .api import compile as compile_program
-from .api import interpret, run
+from .api import interpret, machine_of, run
 from .drawn_inputs import draw_inputs, given_inputs
-from .kernel_file import KernelFile, load_executable_or_kernel
+from .kernel_file import KernelFile, load_executable_or_kernel, machine_of_kernel
 from .report import RunReport
 from .signature import entry_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..traces.compare import Comparison
-    from .api import Result
+    from ..ir.core import Function
+
+SETTING_SOURCE = "set on the command line"
+"""What a machine field says of itself when the command line has changed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ class RunOptions:
     machine: str | None = None
     inputs: Path | None = None
     entry: str | None = None
-    seed: int = 0
+    seed: int | None = None
     functional: bool = True
     checks: str = "error"
     sum: str = "group"
@@ -50,16 +53,21 @@ def run_kernel(options: RunOptions) -> RunReport:
     Raises:
         UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
     """
+    if options.inputs is not None and options.seed is not None:
+        message = "Either inputs or a seed to draw them must be given, not both"
+        raise InputError(message)
+    place = options.out or options.runs / options.kernel.stem
+    refuse_foreign(place)
     loaded = load_executable_or_kernel(options.kernel, options.params)
     source = loaded if isinstance(loaded, KernelFile) else None
-    named = options.machine or (source.machine if source is not None else None)
     if isinstance(loaded, KernelFile):
-        target = load_target(named or "a5").with_settings(options.settings)
+        named = options.machine or machine_of_kernel(loaded)
+        target = load_target(named).with_settings(options.settings, source=SETTING_SOURCE)
         executable = compile_program(loaded.program, machine=target)
         entry = select_entry(loaded.program, options.entry).name
     else:
-        executable = loaded
-        target = load_target(named or executable.machine).with_settings(options.settings)
+        executable, target = loaded, machine_of(loaded, options.machine)
+        target = target.with_settings(options.settings, source=SETTING_SOURCE)
         entry = executable.entry(options.entry).name
     inputs = _inputs(options, entry_function(executable.entry(entry)))
     result = run(
@@ -74,42 +82,22 @@ def run_kernel(options: RunOptions) -> RunReport:
     golden = None
     if source is not None and options.functional:
         golden = interpret(source.program, inputs, entry=entry, sum=options.sum)
-    comparison = None if golden is None else _compared(result, golden)
-    seed = options.seed if options.inputs is None else None
-    bundle = _save(options, result, golden, seed)
-    return RunReport(str(options.kernel), result, comparison, bundle, seed)
+    seed = options.seed or 0 if options.inputs is None and inputs else None
+    bundle = result.bundle(golden)
+    about = {
+        "kernel": options.kernel.name,
+        "seed": seed,
+        "params": dict(source.params) if source is not None else {},
+        "settings": dict(options.settings),
+    }
+    save_bundle(place, replace(bundle, options={**bundle.options, **about}))
+    comparison = None if golden is None else compare(result.outputs, golden)
+    return RunReport(str(options.kernel), result, comparison, place, seed)
 
 
-def _inputs(options: RunOptions, function: Any) -> dict[str, Any]:
+def _inputs(options: RunOptions, function: Function) -> dict[str, Any]:
     if options.inputs is not None:
         return given_inputs(load_arrays(options.inputs))
-    if not options.functional and not any(_scalars(function)):
+    if not options.functional and not any(isinstance(p.type, ScalarType) for p in function.params):
         return {}
-    return draw_inputs(function, options.seed)
-
-
-def _scalars(function: Any) -> list[str]:
-    from ..ir.expr import ScalarType
-
-    return [source_name(p) for p in function.params if isinstance(p.type, ScalarType)]
-
-
-def _compared(result: Result, golden: Mapping[str, Any]) -> Comparison:
-    origins = result.origins
-    tiles = {origins.tile(name) for name in golden}
-    tile = tiles.pop() if len(tiles) == 1 else None
-    return compare(result.outputs, golden, tile=tile, producer=origins)
-
-
-def _save(
-    options: RunOptions, result: Result, golden: Mapping[str, Any] | None, seed: int | None
-) -> Path | None:
-    from dataclasses import replace
-
-    if not options.functional and options.out is None:
-        return None
-    place = options.out or options.runs / options.kernel.stem
-    bundle = result.bundle(golden)
-    about = {"kernel": options.kernel.name, "seed": seed, "params": dict(options.params)}
-    save_bundle(place, replace(bundle, options={**bundle.options, **about}))
-    return place
+    return draw_inputs(function, options.seed or 0)

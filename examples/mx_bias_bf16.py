@@ -32,6 +32,8 @@ class MxBiasBf16:
         bias: pl.Tensor[[1, N], pl.FP32],
         c: pl.Out[pl.Tensor[[M, N], pl.BF16]],
     ):
+        pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
+
         # Calls may be nested; each inner call makes a tile without a name.
         a_l0 = pl.move(pl.load(a, [0, 0], [M, STEP], target_memory=pl.Mem.Mat), pl.Mem.Left)
         as_l1 = pl.load(a_scale, [0, 0], [M, STEP_GROUPS], target_memory=pl.Mem.Mat)

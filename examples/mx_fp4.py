@@ -31,6 +31,8 @@ class MxFp4:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
+
         a_l1 = pl.load(a, [0, 0], [M, STEP], target_memory=pl.Mem.Mat)
         as_l1 = pl.load(a_scale, [0, 0], [M, STEP_GROUPS], target_memory=pl.Mem.Mat)
         b_l1 = pl.load(b, [0, 0], [STEP, N], target_memory=pl.Mem.Mat)

@@ -40,6 +40,8 @@ class MxMatmul:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
+
         # The first step of K starts the accumulator.
         a_l1 = pl.load(a, [0, 0], [M, STEP], target_memory=pl.Mem.Mat)
         as_l1 = pl.load(a_scale, [0, 0], [M, STEP_GROUPS], target_memory=pl.Mem.Mat)

@@ -35,6 +35,10 @@ class MxTiled:
         row: pl.Scalar[pl.INDEX],
         col: pl.Scalar[pl.INDEX],
     ):
+        pl.static_assert(M % TILE_M == 0, "M must be a multiple of TILE_M")
+        pl.static_assert(K % TILE_K == 0, "K must be a multiple of TILE_K")
+        pl.static_assert(N % TILE_N == 0, "N must be a multiple of TILE_N")
+
         # The first step of K starts the accumulator of this tile.
         a_l1 = pl.load(a, [row, 0], [TILE_M, TILE_K], target_memory=pl.Mem.Mat)
         as_l1 = pl.load(a_scale, [row, 0], [TILE_M, TILE_GROUPS], target_memory=pl.Mem.Mat)

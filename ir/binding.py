@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, cast
 import ml_dtypes
 import numpy as np
 
-from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .core import ParamDirection
 from .dtypes import (
     BFloat16,
@@ -40,6 +39,7 @@ from .dtypes import (
     UInt32,
     UInt64,
 )
+from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from .errors import InputError
 from .expr import Expr, ScalarType, Var

@@ -14,7 +14,7 @@ import numpy as np
 from .decode import Action
 from .drain import l0c_to_gm
 from .faultcodes import UNWRITTEN, new_fault
-from .jit import compiled, inner
+from .jit import compiled
 from .kernels import (
     CHECK,
     MOVE,
@@ -196,42 +196,31 @@ def run_movements(
     while place < stop:
         record = order[place]
         item = static[record]
-        action = int(action_of[item])
-        if action == _MAD and mode != CHECK:
-            return place
-        if action and not _move(
-            action, memory, views, operands[item], registers[record], fault, mode
-        ):
+        action, op = action_of[item], operands[item]
+        r0, r1 = registers[record, 0], registers[record, 1]
+        if action == _MAD:
+            if mode != CHECK:
+                return place
+            good = mad_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _NZ:
+            good = gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
+        elif action == _BOXES:
+            good = gm_to_l1_boxes(memory, views, op, r0, r1, fault, mode)
+        elif action == _ROW:
+            good = gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
+        elif action == _L0A:
+            good = l1_to_l0a(memory, views, op, r0, r1, fault, mode)
+        elif action == _L0B:
+            good = l1_to_l0b(memory, views, op, r0, r1, fault, mode)
+        elif action == _SCALE:
+            good = l1_to_scale(memory, views, op, r0, r1, fault, mode)
+        elif action == _BIAS:
+            good = l1_to_bias(memory, views, op, r0, r1, fault, mode)
+        elif action == _DRAIN:
+            good = l0c_to_gm(memory, views, op, r0, r1, fault, mode)
+        else:
+            good = True
+        if not good:
             return place
         place += 1
     return place
-
-
-@inner
-def _move(
-    action: int,
-    memory: Memory,
-    views: Table,
-    op: Line,
-    registers: Line,
-    fault: Line,
-    mode: int,
-) -> bool:
-    r0, r1 = registers[0], registers[1]
-    if action == _NZ:
-        return gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
-    if action == _BOXES:
-        return gm_to_l1_boxes(memory, views, op, r0, r1, fault, mode)
-    if action == _ROW:
-        return gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
-    if action == _L0A:
-        return l1_to_l0a(memory, views, op, r0, r1, fault, mode)
-    if action == _L0B:
-        return l1_to_l0b(memory, views, op, r0, r1, fault, mode)
-    if action == _SCALE:
-        return l1_to_scale(memory, views, op, r0, r1, fault, mode)
-    if action == _BIAS:
-        return l1_to_bias(memory, views, op, r0, r1, fault, mode)
-    if action == _DRAIN:
-        return l0c_to_gm(memory, views, op, r0, r1, fault, mode)
-    return mad_ok(memory, views, op, r0, r1, fault, mode)

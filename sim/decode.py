@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..codegen.isa.encoding import decode_columns
-from ..codegen.isa.table import BY_OPCODE
+from ..codegen.isa.table import BY_OPCODE, FLAG_IDS
 from ..codegen.isa.vocabulary import Convert, FieldKind, Pipe
 from ..ir.errors import ExecutableError
 from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
@@ -123,7 +123,8 @@ SCALAR_WORDS: Final = 5
 PIPES: Final = len(Pipe) - 1
 """Queues, S among them; `Pipe.ALL`, the last of them, is none."""
 
-FLAG_SLOTS: Final = len(Pipe) * len(Pipe) * 8
+FLAG_PIPES: Final = len(Pipe)
+FLAG_SLOTS: Final = FLAG_PIPES * FLAG_PIPES * FLAG_IDS
 
 TRANSFER_WORDS: Final = 7
 """Columns of the transfer table: does it touch GM, bit address where both registers are zero, bits
@@ -198,8 +199,8 @@ def decode(kernel: Kernel) -> Decoded:
 
 def flag_of(slot: int) -> tuple[Pipe, Pipe, int]:
     """Return source pipe, destination pipe and id of a flag slot."""
-    pair, number = divmod(slot, 8)
-    return Pipe(pair // len(Pipe)), Pipe(pair % len(Pipe)), number
+    pair, number = divmod(slot, FLAG_IDS)
+    return Pipe(pair // FLAG_PIPES), Pipe(pair % FLAG_PIPES), number
 
 
 def bind_views(kernel: Kernel, addresses: Sequence[int]) -> Table:
@@ -279,7 +280,7 @@ def _role(row: Row, named: Mapping[str, int]) -> Role:
 def _flag_slot(named: Mapping[str, int]) -> int:
     if "id" not in named:
         return 0
-    return (named["src"] * len(Pipe) + named["dst"]) * 8 + named["id"]
+    return (named["src"] * FLAG_PIPES + named["dst"]) * FLAG_IDS + named["id"]
 
 
 def _check_view(kernel: Kernel, index: int, row: Row, named: Mapping[str, int]) -> None:

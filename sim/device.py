@@ -218,7 +218,7 @@ class _Launch:
             stream,
             occupancy=prepared.occupancy,
             transfers=bind_transfers(prepared.transfers, decoded, views),
-            setting=timing.Setting.of(self.target),
+            setting=timing.setting_of(self.target),
             l2=self.l2,
         )
         if not timed.finished:

@@ -130,7 +130,7 @@ def _store_line(
     """Store numbers of one row of a box, `step` bytes apart; unsigned places as in `kernels`."""
     gm, words, first, there = memory.gm, memory.words, np.uintp(place // 4), np.uintp(target)
     for i in range(np.uintp(count)):
-        value = _converted(np.int64(words[first + i]), convert)
+        value = _converted(int(np.int64(words[first + i])), convert)
         at = there + i * np.uintp(step)
         gm[at] = value & 0xFF
         gm[at + np.uintp(1)] = value >> 8 & 0xFF

@@ -1,19 +1,21 @@
 """Between the boxes of the L0 buffers and the dense tiles that a cube engine multiplies.
 
-The functions come in the form that each needs; bounds are checked once per mad by `mad_ok`, in the
-form of `kernels`.
+Bounds are checked once per mad by `mad_ok`, in the form of `kernels`. Boxes of 16 rows follow one
+another along the rows, so they make runs of lines: 32 bytes a row in L0A and L0B, 64 bytes in L0C,
+2 scales in a scale box.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from .faultcodes import UNWRITTEN
 from .jit import compiled, inner
 from .kernels import SPACE, Memory, local_ok
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Codes = npt.NDArray[np.uint8]
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     Table = npt.NDArray[np.int64]
 
 FAILED, CLEAN, DIRTY = 0, 1, 2
-"""Outcomes of `gather_codes`: a fault, all well, and well but with non-zero padding beyond K."""
+"""Outcomes of `load_tile`: a fault, all well, and well but with non-zero padding beyond K."""
 
 PADDED_K: Final = 64
 """The device multiplies whole steps of 64 along K."""
 
-BIAS_INIT: Final = 2
+ACC_INIT, BIAS_INIT = 1, 2
 NARROW: Final = 2
 """Element types from here on have 4 bits (`ElementType`)."""
 
@@ -63,52 +65,103 @@ def mad_ok(
 
 
 @compiled
-def gather_codes(
-    memory: Memory, space: int, address: int, bits: int, out: Codes, fault: Line, report: bool
+def load_tile(
+    memory: Memory,
+    op: Line,
+    a: Codes,
+    b: Codes,
+    a_scales: Codes,
+    b_scales: Codes,
+    start: Words,
+    fault: Line,
+    report: bool,
 ) -> int:
-    """Read an operand from boxes of 16 rows by 32 bytes.
+    """Cut the operands of a mad out of the L0 buffers.
 
     Args:
         memory: The memories.
-        space: L0A, whose rows run along M, or L0B, whose rows run along N.
-        address: First byte.
-        bits: Width of an element, 8 or 4.
-        out: Receives codes, one a byte, uint8 [M, K] or [K, N].
+        op: Operands in the order of `decode.ACTIONS`.
+        a: Receives codes, one a byte, uint8 [m, k].
+        b: uint8 [k, n].
+        a_scales: Receives E8M0 codes, uint8 [m, G].
+        b_scales: uint8 [G, n].
+        start: Receives what the accumulator begins from, FP32 patterns, uint32 [m, n].
         fault: Says where a never-written element or non-zero padding stands.
         report: Whether to look for either.
     """
-    sideways = space == SPACE.l0b
+    c, a_at, b_at, bias, init = op[0], op[1], op[2], op[3], op[9]
+    bits = 4 if op[7] >= NARROW else 8
+    outcome = _codes(memory, SPACE.l0a, a_at, bits, a, fault, report)
+    if outcome != FAILED:
+        other = _codes(memory, SPACE.l0b, b_at, bits, b, fault, report)
+        outcome = other if other == FAILED else max(outcome, other)
+    if outcome == FAILED:
+        return FAILED
+    if not (
+        _scales(memory, SPACE.scale_a, a_at >> 4, a_scales, fault, report)
+        and _scales(memory, SPACE.scale_b, b_at >> 4, b_scales, fault, report)
+    ):
+        return FAILED
+    if init == ACC_INIT:
+        return outcome if _accumulator(memory, c, start, fault, report) else FAILED
+    if init == BIAS_INIT:
+        return outcome if _bias(memory, bias, start, fault, report) else FAILED
+    start[:] = 0
+    return outcome
+
+
+@inner
+def _codes(
+    memory: Memory, space: int, address: int, bits: int, out: Codes, fault: Line, report: bool
+) -> int:
+    """Read an operand, uint8 [M, K] from L0A or [K, N] from L0B."""
     rows, depth = out.shape
-    if sideways:
+    along_row, along_k = depth, 1
+    if space == SPACE.l0b:
         depth, rows = rows, depth
-    per_segment = 256 // bits
-    boxes = -(-rows // 16)
+        along_row, along_k = 1, rows
+    flat = out.reshape(-1)
+    per_line, tall = 256 // bits, -(-rows // 16) * 16
     base = memory.bases[space] + address
-    for segment in range(-(-depth // per_segment)):
-        first = segment * per_segment
-        count = min(per_segment, depth - first)
+    for first in range(0, depth, per_line):
+        count = min(per_line, depth - first)
         for row in range(rows):
-            place = base + (segment * boxes + row // 16) * 512 + row % 16 * 32
-            for i in range(count):
-                code = memory.local[place + i * bits // 8]
-                if bits == 4:
-                    code = code >> i % 2 * 4 & 0xF
-                if sideways:
-                    out[first + i, row] = code
-                else:
-                    out[row, first + i] = code
-            if report:
-                complete = 0xFF
-                for i in range(count * bits // 8):
-                    complete &= memory.written[place + i]
-                if count * bits % 8:
-                    complete &= memory.written[place + count // 2] | 0xF0
-                if complete != 0xFF:
-                    _locate(memory, space, place, bits, count, row, first, fault)
-                    return FAILED
+            place = base + (first // per_line * tall + row) * 32
+            if report and not _line_written(memory.written, place, count * bits):
+                _locate(memory, space, place, bits, count, row, first, fault)
+                return FAILED
+            _line(
+                memory.local, place, bits, count, flat, row * along_row + first * along_k, along_k
+            )
     if report and depth % PADDED_K:
         return _padding(memory, space, base, bits, rows, depth, fault)
     return CLEAN
+
+
+@inner
+def _line(
+    local: Codes, place: int, bits: int, count: int, out: Codes, target: int, step: int
+) -> None:
+    """Unpack the elements of one line; unsigned places as in `kernels`."""
+    here, there, apart = np.uintp(place), np.uintp(target), np.uintp(step)
+    if bits == 8:
+        for i in range(np.uintp(count)):
+            out[there + i * apart] = local[here + i]
+    else:
+        for i in range(np.uintp(count)):
+            code = local[here + i // np.uintp(2)]
+            out[there + i * apart] = code >> 4 if i % np.uintp(2) else code & 0xF
+
+
+@inner
+def _line_written(written: Codes, place: int, bits: int) -> bool:
+    """Return whether the first `bits` bits from `place` on were all written."""
+    here, mask = np.uintp(place), np.uint8(0xFF)
+    for i in range(np.uintp(bits // 8)):
+        mask &= written[here + i]
+    if bits % 8:
+        mask &= written[here + np.uintp(bits // 8)] | np.uint8(0xF0)
+    return mask == 0xFF
 
 
 @inner
@@ -121,9 +174,7 @@ def _locate(
         if bits == 4:
             mask |= 0xF0 >> i % 2 * 4
         if mask != 0xFF:
-            fault[0], fault[1], fault[2] = UNWRITTEN, space, place + i * bits // 8
-            fault[2] -= memory.bases[space]
-            fault[3], fault[4] = row, first + i
+            _unwritten(memory, space, place + i * bits // 8, row, first + i, fault)
             return
 
 
@@ -133,12 +184,11 @@ def _padding(
 ) -> int:
     """Look for a number other than zero between K and the next multiple of 64."""
     per_segment = 256 // bits
-    boxes = -(-rows // 16)
+    tall = -(-rows // 16) * 16
     end = memory.bases[space] + memory.sizes[space]
     for k in range(depth, -(-depth // PADDED_K) * PADDED_K):
         for row in range(rows):
-            place = base + (k // per_segment * boxes + row // 16) * 512 + row % 16 * 32
-            place += k % per_segment * bits // 8
+            place = base + (k // per_segment * tall + row) * 32 + k % per_segment * bits // 8
             if place >= end:
                 return CLEAN
             code = memory.local[place]
@@ -151,8 +201,8 @@ def _padding(
     return CLEAN
 
 
-@compiled
-def gather_scales(
+@inner
+def _scales(
     memory: Memory, space: int, address: int, out: Codes, fault: Line, report: bool
 ) -> bool:
     """Read E8M0 codes, uint8 [M, G] or [G, N], from boxes of 16 rows by 2 groups."""
@@ -165,59 +215,68 @@ def gather_scales(
     for row in range(rows):
         for group in range(groups):
             place = base + (row // 16 * pairs + group // 2) * 32 + row % 16 * 2 + group % 2
+            if report and memory.written[place] != 0xFF:
+                _unwritten(memory, space, place, row, group, fault)
+                return False
             if sideways:
                 out[group, row] = memory.local[place]
             else:
                 out[row, group] = memory.local[place]
-            if report and memory.written[place] != 0xFF:
-                fault[0], fault[1], fault[2] = UNWRITTEN, space, place - memory.bases[space]
-                fault[3], fault[4] = row, group
-                return False
     return True
 
 
-@compiled
-def gather_accumulator(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
+@inner
+def _accumulator(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
     """Read FP32 patterns, uint32 [m, n], from the accumulator's boxes of 16 by 16."""
     m, n = out.shape
+    tall = -(-m // 16) * 16
     base = memory.bases[SPACE.l0c] + address
-    for row in range(m):
-        for column in range(n):
-            place = base + (column // 16 * -(-m // 16) + row // 16) * 1024
-            place += row % 16 * 64 + column % 16 * 4
-            out[row, column] = memory.words[place // 4]
-            if report and memory.written[place] != 0xFF:
-                fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.l0c, place - memory.bases[SPACE.l0c]
-                fault[3], fault[4] = row, column
-                return False
+    for first in range(0, n, 16):
+        for row in range(m):
+            line = base + (first // 16 * tall + row) * 64
+            for i in range(min(16, n - first)):
+                if report and memory.written[line + i * 4] != 0xFF:
+                    _unwritten(memory, SPACE.l0c, line + i * 4, row, first + i, fault)
+                    return False
+                out[row, first + i] = memory.words[line // 4 + i]
     return True
 
 
-@compiled
-def gather_bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
+@inner
+def _bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
     """Read one row of FP32 patterns from the bias table into every row of uint32 [m, n]."""
     m, n = out.shape
     base = memory.bases[SPACE.bias] + address
     for column in range(n):
         place = base + column * 4
         if report and memory.written[place] != 0xFF:
-            fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.bias, place - memory.bases[SPACE.bias]
-            fault[3], fault[4] = 0, column
+            _unwritten(memory, SPACE.bias, place, 0, column, fault)
             return False
         for row in range(m):
             out[row, column] = memory.words[place // 4]
     return True
 
 
+@inner
+def _unwritten(memory: Memory, space: int, place: int, row: int, column: int, fault: Line) -> None:
+    fault[0], fault[1], fault[2] = UNWRITTEN, space, place - memory.bases[space]
+    fault[3], fault[4] = row, column
+
+
 @compiled
-def scatter_accumulator(memory: Memory, address: int, values: Words) -> None:
+def store_tile(memory: Memory, address: int, values: Words) -> None:
     """Write FP32 patterns, uint32 [m, n], to the accumulator's boxes of 16 by 16."""
     m, n = values.shape
+    tall = -(-m // 16) * 16
     base = memory.bases[SPACE.l0c] + address
-    for row in range(m):
-        for column in range(n):
-            place = base + (column // 16 * -(-m // 16) + row // 16) * 1024
-            place += row % 16 * 64 + column % 16 * 4
-            memory.words[place // 4] = values[row, column]
-            for i in range(4):
-                memory.written[place + i] = 0xFF
+    flat = values.reshape(-1)
+    for first in range(0, n, 16):
+        count = np.uintp(min(16, n - first))
+        for row in range(m):
+            line = base + (first // 16 * tall + row) * 64
+            here, there = np.uintp(row * n + first), np.uintp(line // 4)
+            for i in range(count):
+                memory.words[there + i] = flat[here + i]
+            masks = np.uintp(line)
+            for i in range(count * np.uintp(4)):
+                memory.written[masks + i] = 0xFF

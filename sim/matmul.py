@@ -11,21 +11,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import ElementType, MadInit
+from ..codegen.isa.vocabulary import ElementType
 from ..ir.dtypes import E1M2, DType
 from ..ir.numerics.elements import Summation
 from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
 from ..ir.numerics.tables import scale_table, value_table
-from .kernels import REPORT, SPACE
-from .l0 import (
-    DIRTY,
-    FAILED,
-    gather_accumulator,
-    gather_bias,
-    gather_codes,
-    gather_scales,
-    scatter_accumulator,
-)
+from .kernels import REPORT
+from .l0 import DIRTY, FAILED, load_tile, store_tile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -124,39 +116,19 @@ def mad_mx(memory: Memory, op: Line, engine: CubeEngine, fault: Line, mode: int)
         fault: Receives the place of a never-written operand, or of non-zero padding.
         mode: As for a kernel.
     """
-    c, a, b, bias, m, k, n = (int(value) for value in op[:7])
-    a_type, b_type, init = ElementType(int(op[7])), ElementType(int(op[8])), MadInit(int(op[9]))
-    groups, report = -(-k // GROUP), mode >= REPORT
-    a_codes, b_codes = np.empty((m, k), np.uint8), np.empty((k, n), np.uint8)
+    m, k, n = (int(value) for value in op[4:7])
+    a_type, b_type = ElementType(int(op[7])), ElementType(int(op[8]))
+    groups = -(-k // GROUP)
+    a, b = np.empty((m, k), np.uint8), np.empty((k, n), np.uint8)
     a_scales, b_scales = np.empty((m, groups), np.uint8), np.empty((groups, n), np.uint8)
-    start = np.zeros((m, n), np.float32)
-    padding = False
-    for space, address, bits, codes in (
-        (SPACE.l0a, a, a_type.bits, a_codes),
-        (SPACE.l0b, b, b_type.bits, b_codes),
-    ):
-        outcome = gather_codes(memory, space, address, bits, codes, fault, report)
-        if outcome == FAILED:
-            return MadOutcome(done=False)
-        padding |= outcome == DIRTY
-    for space, address, scales in (
-        (SPACE.scale_a, a >> 4, a_scales),
-        (SPACE.scale_b, b >> 4, b_scales),
-    ):
-        if not gather_scales(memory, space, address, scales, fault, report):
-            return MadOutcome(done=False)
-    bits_of_start = start.view(np.uint32)
-    match init:
-        case MadInit.ZERO:
-            pass
-        case MadInit.ACC:
-            if not gather_accumulator(memory, c, bits_of_start, fault, report):
-                return MadOutcome(done=False)
-        case MadInit.BIAS:
-            if not gather_bias(memory, bias, bits_of_start, fault, report):
-                return MadOutcome(done=False)
-    result = engine.multiply(MadTile(a_codes, a_scales, b_codes, b_scales, a_type, b_type, start))
+    start = np.empty((m, n), np.float32)
+    outcome = load_tile(
+        memory, op, a, b, a_scales, b_scales, start.view(np.uint32), fault, mode >= REPORT
+    )
+    if outcome == FAILED:
+        return MadOutcome(done=False)
+    result = engine.multiply(MadTile(a, a_scales, b, b_scales, a_type, b_type, start))
     assert result.shape == (m, n), "an engine returns one number per element of the tile"
     patterns = np.ascontiguousarray(result, np.float32).view(np.uint32)
-    scatter_accumulator(memory, c, patterns)
-    return MadOutcome(done=True, padding=padding)
+    store_tile(memory, int(op[0]), patterns)
+    return MadOutcome(done=True, padding=outcome == DIRTY)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import FieldKind, Pipe
 from .decode import PIPES, Role, flag_of
-from .timing import ACCOUNT_WORDS, BUSY
+from .pipes import ACCOUNT_WORDS, BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +105,7 @@ class SimResult:
         cycles: All cycles, the launch included; 0 without timing.
         launch_cycles: Those before the first instruction.
         accounts: Per core and pipe, cycles by what the pipe did, int64 [cores, pipes,
-            ACCOUNT_WORDS] in the columns of `timing`; each line sums to `cycles - launch_cycles`.
+            ACCOUNT_WORDS] in the columns of `pipes`; each line sums to `cycles - launch_cycles`.
         macs: Multiplications, valid elements only.
         moved: Path ("L1->L0A") to bytes.
         instructions: Executed instructions, scalar ones included.

@@ -81,7 +81,7 @@ def save_bundle(directory: Path, bundle: Bundle) -> None:
         InputError: Something else stands at `directory`, it cannot be written, or the bundle holds
             what its files cannot.
     """
-    _refuse_foreign(directory)
+    refuse_foreign(directory)
     with written_whole(directory) as folder:
         folder.mkdir()
         for name, arrays in (
@@ -130,7 +130,12 @@ def is_bundle(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def _refuse_foreign(directory: Path) -> None:
+def refuse_foreign(directory: Path) -> None:
+    """Refuse a place where something else than a bundle stands.
+
+    Raises:
+        InputError: `directory` is neither free, nor an empty folder, nor a bundle.
+    """
     if directory.is_dir() and not directory.is_symlink():
         names = {entry.name for entry in directory.iterdir()}
         ours = {MANIFEST, *_FILES} if MANIFEST in names else set[str]()

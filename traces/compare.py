@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -34,11 +34,24 @@ class Origin(NamedTuple):
     """What wrote an element: the instruction's text and its line of source."""
 
     instruction: str
-    source: str
+    source: str | None
 
 
 Producer = Callable[[str, tuple[int, ...]], Origin | None]
 """Returns what wrote the element of an output at a logical index, where that is known."""
+
+
+@runtime_checkable
+class Traced(Protocol):
+    """Outputs that know where they come from, as those of a run do."""
+
+    def producer(self, output: str, index: tuple[int, ...], /) -> Origin | None:
+        """Return what wrote the element of an output at a logical index."""
+        ...
+
+    def tile(self, output: str, /) -> tuple[int, ...] | None:
+        """Return the shape of the tiles in which an output was written, if they have one shape."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +180,17 @@ def compare(
         golden: The same, with the same names, shapes and dtypes.
         rule: `exact`, `ulp:N`, `close:rtol,atol` (of the golden value) or `fraction:tol,share`
             (at most that share of an output's elements beyond `close:tol,tol`).
-        tile: Shape of the tiles that outputs were computed in, for all or by name.
-        producer: Tells what wrote an element.
+        tile: Shape of the tiles that outputs were computed in, for all or by name; by default what
+            `actual` knows of itself, if it is :class:`Traced`.
+        producer: Tells what wrote an element; by default `actual`, if it is :class:`Traced`.
 
     Raises:
         InputError: The rule is unknown, or names, shapes or dtypes do not agree.
     """
     parsed = parse_rule(rule)
+    traced = actual if isinstance(actual, Traced) else None
+    if producer is None and traced is not None:
+        producer = traced.producer
     actual_by_name, golden_by_name = _named(actual, golden)
     # Signalling NaNs and differences beyond the largest float are no accidents here.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -185,6 +202,7 @@ def compare(
                 rule=parsed,
                 tile=_tile_of(name, expected, tile),
                 producer=producer,
+                traced=traced if tile is None else None,
             )
             for name, expected in golden_by_name.items()
         )
@@ -220,6 +238,7 @@ def _compare_output(
     rule: Rule,
     tile: tuple[int, ...] | None,
     producer: Producer | None,
+    traced: Traced | None,
 ) -> OutputComparison:
     kind = _common_type(name, actual, golden)
     actual_words, golden_words = codes(actual, kind), codes(golden, kind)
@@ -237,6 +256,7 @@ def _compare_output(
     first = None
     if differing:
         flat = int(suspects[np.argmax(is_broken)])
+        tile = traced.tile(name) if traced is not None else tile
         first = _difference(name, actual, golden, flat, kind, tile=tile, producer=producer)
     return OutputComparison(
         name=name,

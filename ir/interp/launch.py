@@ -19,6 +19,7 @@ from ..core import FunctionType, ParamDirection, Program
 from ..errors import InputError, IRTypeError, IRValueError
 from ..expr import Call, Expr, ScalarType
 from ..numerics.elements import Summation
+from ..ops.row import describe_type
 from ..ops.values import TensorValue
 from ..suggest import near
 from ..types import TensorType, constant_dims
@@ -127,7 +128,9 @@ def _result(expr: Expr, value: Value) -> npt.NDArray[Any]:
         return to_array(BoundTensor(value.buffer, expr.type))
     if isinstance(expr.type, ScalarType):
         return np.asarray(value, dtype=natural_type(expr.type.dtype))
-    message = f"A function that is launched must return tensors or scalars, not {expr.type!r}"
+    message = (
+        f"A function that is launched must return tensors or scalars, not {describe_type(expr)}"
+    )
     raise IRTypeError(message, expr.span)
 
 

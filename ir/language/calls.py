@@ -94,6 +94,10 @@ class CallParser:
 
     def _not_callable(self, callee: object, node: ast.Call) -> UnsupportedFeatureError:
         written = ast.unparse(node.func)
+        if callee is NOT_CONSTANT and not isinstance(node.func, ast.Attribute | ast.Name):
+            return self._context.error(
+                UnsupportedFeatureError, f"{written} cannot be called in a kernel", node.func
+            )
         if callee is NOT_CONSTANT:
             message = f"{written}: a variable of a kernel has no methods"
             hint = "ops are functions of the language: pl.load(x, …)"

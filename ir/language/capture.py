@@ -26,8 +26,8 @@ from .markers import Intrinsic, OpName, OpNamespace, Unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .scope import Scope
     from .source import Source
+    from .variables import Scope
 
 
 class _NotConstant(Enum):

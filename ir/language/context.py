@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ..core import Function, FunctionType, Level, ParamDirection, Role
     from ..expr import Type, Var
     from .capture import Capture
-    from .scope import Scope
     from .source import Source
+    from .variables import Scope
 
 E = TypeVar("E", bound=UserError)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final, Never, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, cast
 
 from ..errors import InvalidOperationError
 from .source import caller_span
@@ -71,6 +71,14 @@ class Scalar(Form):
     """A scalar of a dtype."""
 
     kind = AnnotationKind.SCALAR
+
+    if TYPE_CHECKING:
+        # A checker takes a parameter for an instance, which has the operators of a scalar.
+        def _operator(self, other: Any) -> Any: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _operator
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = _operator
+        __lshift__ = __rshift__ = __lt__ = __le__ = __gt__ = __ge__ = _operator
 
 
 class Tuple(Form):

@@ -12,9 +12,9 @@ from ..errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ..expr import Var
 from .capture import Capture
 from .context import Context, Parameter, Signature
-from .scope import Scope
 from .source import Source, find_class, find_function
 from .statements import Block, BodyParser
+from .variables import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

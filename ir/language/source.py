@@ -75,11 +75,17 @@ def _column(line: str, offset: int) -> int:
 
 @lru_cache(maxsize=16)
 def _parse(filename: str, text: str) -> Source:
-    lines = tuple(text.splitlines())
+    lines = tuple(text.split("\n"))  # as Python counts them: a form feed ends no line
     try:
         return Source(filename, lines, ast.parse(text, filename))
     except SyntaxError as error:
         raise syntax_error(error, filename, lines) from error
+    except ValueError as error:  # a null byte, or half of a surrogate pair
+        message = f"{filename} must be text that Python can read: {error}"
+        raise ParserSyntaxError(message) from error
+    except RecursionError as error:
+        message = f"{filename} must be readable for Python, but an expression is nested too deeply"
+        raise ParserSyntaxError(message, hint="give its parts names of their own") from error
 
 
 def syntax_error(error: SyntaxError, filename: str, lines: tuple[str, ...]) -> ParserSyntaxError:
@@ -107,10 +113,10 @@ def open_source(filename: str, module_globals: dict[str, object] | None = None) 
 
 def register_text(text: str) -> str:
     """Make `text` readable under a name of its own, and return that name."""
-    name = f"<text {hashlib.sha256(text.encode()).hexdigest()[:8]}>"
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    name = f"<text {digest[:8]}>"
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = [f"{line}\n" for line in plain.removesuffix("\n").split("\n")]
     linecache.cache[name] = (len(text), None, lines, name)
     return name
 

@@ -220,7 +220,11 @@ class BodyParser:
             text = self.context.capture.fold(node.args[1]) if len(node.args) > 1 else None
             reason = text if isinstance(text, str) else ast.unparse(node.args[0])
             message = f"Static assertion failed: {reason}"
-            raise self.context.error(ParserSyntaxError, message, node.args[0])
+            names = {n.id: n for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
+            values = {name: self.context.capture.fold(n) for name, n in names.items()}
+            known = [f"{name} is {v}" for name, v in values.items() if isinstance(v, int | float)]
+            hint = ", ".join(known) or None
+            raise self.context.error(ParserSyntaxError, message, node.args[0], hint=hint)
 
     # ------------------------------------------------------------------------ control flow
 

@@ -13,8 +13,8 @@ from ..core import Function, Program
 from ..errors import InputError, ParserSyntaxError, UserError
 from .capture import Capture
 from .params import param_overrides
-from .scope import Scope
 from .source import open_source, register_text, syntax_error, traceback_span
+from .variables import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
+from ..dtypes import DType
 from .arguments import as_codes
 from .tables import decode_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from ..dtypes import DType
 
 
 def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
@@ -31,8 +30,12 @@ def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
         IRValueError: A code does not fit the format's width.
     """
     array: npt.NDArray[Any] = as_codes(codes, dtype)
+    flat = np.ascontiguousarray(array).reshape(-1)
     out = np.empty(array.shape, np.uint32)
-    _gather(np.ascontiguousarray(array).reshape(-1), decode_table(dtype), out.reshape(-1))
+    if dtype is DType.E8M0:
+        _shift(flat, decode_table(dtype), out.reshape(-1))
+    else:
+        _gather(flat, decode_table(dtype), out.reshape(-1))
     return out.view(np.float32)
 
 
@@ -42,6 +45,18 @@ def _gather(
 ) -> None:
     for i in range(codes.size):
         out[i] = table[codes[i]]
+
+
+@numba.njit(cache=True)
+def _shift(
+    codes: npt.NDArray[np.uint8], table: npt.NDArray[np.uint32], out: npt.NDArray[np.uint32]
+) -> None:
+    """Decode E8M0, whose codes are float32's exponent fields but for the first and the last."""
+    first, last = table[0], table[-1]
+    for i in range(codes.size):
+        code = np.uint32(codes[i])
+        ordinary = np.uint32(code << np.uint32(23))
+        out[i] = first if code == 0 else last if code == 255 else ordinary
 
 
 @numba.njit(cache=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numba
 import numpy as np
 
-from ..dtypes.boxes import GROUP
 from ..dtypes import DType
+from ..dtypes.boxes import GROUP
 from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy, ScaleRule
 from .elements import block_exponent
@@ -43,6 +43,9 @@ _RULES = {
 }
 _SHORT_WAY = 48
 """Least scale code of the short way: below 2^-126 / 2^(48 - 127) = 2^-47 every element is 0."""
+
+_LONG_WAY = 0
+"""What a group with an infinity or a NaN has for a scale until it has gone the long way."""
 
 _TILE = 256
 """Columns that the column kernel carries through a group at once."""
@@ -72,6 +75,10 @@ class Recipe(NamedTuple):
     """Exponent of the smallest normal element; of an integer, of its unit."""
     max_code: int
     nan_element: int
+    binade_codes: int
+    """2^mantissa_bits; as a number, for a shift by an unknown count would be done in 64 bits."""
+    sign_code: int
+    """2^(bits - 1)."""
 
 
 def quantize_groups(
@@ -129,6 +136,8 @@ def _recipe(form: BlockFormat, rule: ScaleRule, infinity: InfinityPolicy) -> Rec
         emin=emin,
         max_code=max_code,
         nan_element=form.nan_element,
+        binade_codes=1 << mantissa_bits,
+        sign_code=1 << (element.bits - 1),
     )
 
 
@@ -141,35 +150,34 @@ def _quantize_rows(
     scales: npt.NDArray[np.uint8],
 ) -> None:
     rows, depth = bits.shape
+    groups = scales.shape[1]
+    # A loop of a known length becomes vector instructions; a maximum does so once it is halved.
+    whole = depth // GROUP if block == GROUP else 0
     half = np.empty(GROUP // 2, np.uint32)
     for row in range(rows):
-        for group in range(scales.shape[1]):
-            first = group * block
-            last = min(first + block, depth)
-            source = bits[row, first:last]
+        for group in range(whole):
+            source = bits[row, group * GROUP : group * GROUP + GROUP]
+            target = codes[row, group * GROUP : group * GROUP + GROUP]
+            for i in range(GROUP // 2):
+                low, high = source[i], source[i + GROUP // 2]
+                half[i] = max(low & np.uint32(_MAGNITUDE), high & np.uint32(_MAGNITUDE))
             top = np.uint32(0)
-            if last - first == GROUP:
-                # A loop of a known length becomes vector instructions, a reduction does not.
-                for i in range(GROUP // 2):
-                    low, high = source[i], source[i + GROUP // 2]
-                    half[i] = max(low & np.uint32(_MAGNITUDE), high & np.uint32(_MAGNITUDE))
-                for pattern in half:
-                    top = max(top, pattern)
-            else:
-                for pattern in source:
-                    top = max(top, np.uint32(pattern & np.uint32(_MAGNITUDE)))
-            scale = _scale_of(top, source, recipe)
+            for pattern in half:
+                top = max(top, pattern)
+            scale = _scale_of(top, recipe) if top < np.uint32(_INFINITY) else _LONG_WAY
             scales[row, group] = scale
-            target = codes[row, first:last]
-            is_short = scale >= _SHORT_WAY and top < _INFINITY and last - first == GROUP
-            if is_short and recipe.is_integer:
+            if recipe.is_integer:
                 for i in range(GROUP):
                     target[i] = _integer_code(source[i], scale, recipe)
-            elif is_short:
+            else:
                 for i in range(GROUP):
                     target[i] = _float_code(source[i], scale, recipe)
-            else:
-                _round_each(source, scale, recipe, target)
+        for group in range(groups):
+            if group >= whole or scales[row, group] < _SHORT_WAY:
+                first, last = group * block, min(group * block + block, depth)
+                scales[row, group] = _any_group(
+                    bits[row, first:last], recipe, codes[row, first:last]
+                )
 
 
 @numba.njit(cache=True)
@@ -181,60 +189,45 @@ def _quantize_columns(
     scales: npt.NDArray[np.uint8],
 ) -> None:
     outer, depth, inner = bits.shape
-    top = np.empty(_TILE, np.uint32)
-    column = np.empty(block, np.uint32)
-    column_codes = np.empty(block, np.uint8)
+    tops = np.empty(_TILE, np.uint32)
+    column, column_codes = np.empty(block, np.uint32), np.empty(block, np.uint8)
     for plane in range(outer):
         for group in range(scales.shape[1]):
-            first = group * block
-            count = min(block, depth - first)
+            first, last = group * block, min(group * block + block, depth)
             for left in range(0, inner, _TILE):
-                width = min(_TILE, inner - left)
-                top[:] = 0
-                for k in range(first, first + count):
-                    source = bits[plane, k, left : left + width]
-                    for j in range(width):
-                        top[j] = max(top[j], np.uint32(source[j] & np.uint32(_MAGNITUDE)))
-                lowest = _NAN_SCALE
-                for j in range(width):
-                    if top[j] >= _INFINITY:
+                right = min(left + _TILE, inner)
+                tops[:] = 0
+                for k in range(first, last):
+                    source = bits[plane, k, left:right]
+                    for j in range(right - left):
+                        tops[j] = max(tops[j], np.uint32(source[j] & np.uint32(_MAGNITUDE)))
+                scale = scales[plane, group, left:right]
+                for j in range(right - left):
+                    is_finite = tops[j] < np.uint32(_INFINITY)
+                    scale[j] = _scale_of(tops[j], recipe) if is_finite else _LONG_WAY
+                for k in range(first, last):
+                    source, target = bits[plane, k, left:right], codes[plane, k, left:right]
+                    if recipe.is_integer:
+                        for j in range(right - left):
+                            target[j] = _integer_code(source[j], scale[j], recipe)
+                    else:
+                        for j in range(right - left):
+                            target[j] = _float_code(source[j], scale[j], recipe)
+                for j in range(right - left):
+                    if scale[j] < _SHORT_WAY:
+                        count = last - first
                         for k in range(count):
                             column[k] = bits[plane, first + k, left + j]
-                    scale = _scale_of(top[j], column[:count], recipe)
-                    scales[plane, group, left + j] = scale
-                    lowest = min(lowest, scale if top[j] < _INFINITY else 0)
-                row_scales = scales[plane, group, left : left + width]
-                for k in range(first, first + count):
-                    source = bits[plane, k, left : left + width]
-                    target = codes[plane, k, left : left + width]
-                    if recipe.is_integer:
-                        for j in range(width):
-                            target[j] = _integer_code(source[j], row_scales[j], recipe)
-                    else:
-                        for j in range(width):
-                            target[j] = _float_code(source[j], row_scales[j], recipe)
-                if lowest >= _SHORT_WAY:
-                    continue
-                for j in range(width):
-                    if row_scales[j] >= _SHORT_WAY and top[j] < _INFINITY:
-                        continue
-                    for k in range(count):
-                        column[k] = bits[plane, first + k, left + j]
-                    _round_each(column[:count], row_scales[j], recipe, column_codes)
-                    for k in range(count):
-                        codes[plane, first + k, left + j] = column_codes[k]
+                        scale[j] = _any_group(column[:count], recipe, column_codes)
+                        for k in range(count):
+                            codes[plane, first + k, left + j] = column_codes[k]
 
 
 @numba.njit(cache=True)
-def _scale_of(top: Integer, source: npt.NDArray[np.uint32], recipe: Recipe) -> Integer:
-    """Return the scale code of a group whose largest magnitude has the bits `top`."""
+def _scale_of(top: Integer, recipe: Recipe) -> Integer:
+    """Return the scale code of a group whose largest magnitude has the finite bits `top`."""
     if top == 0:
         return 0
-    if top >= _INFINITY:
-        for pattern in source:
-            if pattern & np.uint32(_MAGNITUDE) > _INFINITY:
-                return _NAN_SCALE
-        return recipe.infinity_scale
     if recipe.rule == _NV:
         ratio = np.float32(np.float64(np.uint32(top).view(np.float32)) * recipe.reciprocal)
         bits = np.int64(ratio.view(np.uint32))
@@ -261,40 +254,44 @@ def _scale_of(top: Integer, source: npt.NDArray[np.uint32], recipe: Recipe) -> I
 
 
 @numba.njit(cache=True)
-def _round_each(
-    source: npt.NDArray[np.uint32],
-    scale: Integer,
-    recipe: Recipe,
-    codes: npt.NDArray[np.uint8],
-) -> None:
-    """Write the element codes of any group, one by one."""
+def _any_group(
+    source: npt.NDArray[np.uint32], recipe: Recipe, codes: npt.NDArray[np.uint8]
+) -> Integer:
+    """Quantise a group of any kind, one element after the other; return its scale code."""
+    top = np.uint32(0)
+    for pattern in source:
+        top = max(top, np.uint32(pattern & np.uint32(_MAGNITUDE)))
+    if top > np.uint32(_INFINITY):
+        scale = _NAN_SCALE
+    elif top == np.uint32(_INFINITY):
+        scale = recipe.infinity_scale
+    else:
+        scale = _scale_of(top, recipe)
     for i in range(source.size):
         if scale == _NAN_SCALE:
             codes[i] = recipe.nan_element
         else:
             codes[i] = _round_one(np.int64(source[i]), scale, recipe)
+    return scale
 
 
 @numba.njit(cache=True)
 def _float_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     """Round one source the short way, for a floating element."""
     quotient = _quotient(pattern, scale)
-    drop = np.int32(_MANTISSA - recipe.mantissa_bits)
-    below_half = np.int32((1 << (drop - 1)) - 1)
-    odd = np.int32(np.int32(quotient >> drop) & np.int32(1))
-    rounded = np.int32(np.int32(quotient + below_half + odd) >> drop)
-    normal = np.int32(rounded - np.int32((recipe.emin + _BIAS - 1) << recipe.mantissa_bits))
-    subnormal = _steps(quotient, recipe.emin - recipe.mantissa_bits)
-    is_normal = quotient >= np.int32((recipe.emin + _BIAS) << _MANTISSA)
-    code = min(normal if is_normal else subnormal, np.int32(recipe.max_code))
-    sign = np.int32(pattern >> np.uint32(31)) << np.int32(recipe.bits - 1)
-    return np.uint8(code | sign)
+    least = np.int32((recipe.emin + _BIAS) << _MANTISSA)
+    binade = np.int32(max(quotient, least) & np.int32(_INFINITY))
+    steps = _steps(quotient, np.int32(binade - np.int32(recipe.mantissa_bits << _MANTISSA)))
+    skipped = np.int32(np.int32(binade - least) >> _MANTISSA) * np.int32(recipe.binade_codes)
+    code = min(np.int32(steps + np.int32(skipped)), np.int32(recipe.max_code))
+    sign = np.int32(pattern >> np.uint32(31)) * np.int32(recipe.sign_code)
+    return np.uint8(np.int32(code | np.int32(sign)))
 
 
 @numba.njit(cache=True)
 def _integer_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     """Round one source the short way, for an integer element."""
-    steps = _steps(_quotient(pattern, scale), recipe.emin)
+    steps = _steps(_quotient(pattern, scale), np.int32((recipe.emin + _BIAS) << _MANTISSA))
     is_negative = np.int32(pattern >> np.uint32(31))
     steps = min(steps, np.int32(recipe.max_code + is_negative))
     return np.uint8(-steps if is_negative else steps)
@@ -309,9 +306,13 @@ def _quotient(pattern: Integer, scale: Integer) -> Integer:
 
 
 @numba.njit(cache=True)
-def _steps(quotient: Integer, unit: Integer) -> Integer:
-    """Return a small quotient in steps of 2^unit, rounded to even by one float32 addition."""
-    anchor = np.int32((unit + _MANTISSA + _BIAS) << _MANTISSA)
+def _steps(quotient: Integer, step: Integer) -> Integer:
+    """Return how many steps a quotient is, rounded to even by one float32 addition.
+
+    Both are float32 bits, `step` of a power of two. Beside 2^23 steps a float32 has no bits for a
+    part of a step.
+    """
+    anchor = np.int32(step + np.int32(_MANTISSA << _MANTISSA))
     total = np.float32(np.int32(quotient).view(np.float32) + anchor.view(np.float32))
     return np.int32(total.view(np.int32) - anchor)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dtypes.boxes import GROUP
 from ..dtypes import DType
+from ..dtypes.boxes import GROUP
 from .arguments import MatmulOperands, matmul_operands
 from .codec import decode, encode
 from .elements import FLOAT32_NAN, Summation, block_exponent, element_of, unit_exponent

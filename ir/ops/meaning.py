@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..dtypes import BFloat16, DType, Float16
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..numerics.convert import float32_to_bfloat16, float32_to_float16
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions

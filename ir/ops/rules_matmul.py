@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes.boxes import GROUP
 from ..dtypes import E1M2, DType
+from ..dtypes.boxes import GROUP
 from ..expr import Expr, index
 from ..types import (
     SCALE_ARRANGEMENT,

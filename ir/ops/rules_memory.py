@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..dtypes import BFloat16, DType, Float16, UInt8
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..expr import Expr, Type, index
 from ..types import (
     SCALE_ARRANGEMENT,

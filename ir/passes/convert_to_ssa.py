@@ -89,7 +89,7 @@ class _Converter:
         if len(done) == len(stmts) and all(a is b for a, b in zip(done, stmts, strict=True)):
             return body
         flat = tuple(inner for stmt in done for inner in flatten_to_stmts(stmt))
-        return SeqStmts(flat, body.span) if isinstance(body, SeqStmts) else seq(flat, body.span)
+        return seq(flat, body.span)
 
     def _stmt(self, stmt: Stmt, live_after: set[Var]) -> Stmt:
         match stmt:

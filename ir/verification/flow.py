@@ -16,7 +16,7 @@ from ..core import (
     YieldStmt,
     flatten_to_stmts,
 )
-from ..expr import Call, GlobalVar, Var
+from ..expr import Call, GlobalVar, Submit, Var
 from .walk import all_vars, bodies, calls, defined_vars, leaves, own_exprs, type_uses, uses
 
 if TYPE_CHECKING:
@@ -232,15 +232,14 @@ class _Consumption:
                 taken.pop(var, None)
         return taken
 
-    def _taken_by(self, call: object) -> dict[Var, str]:
-        if not isinstance(call, Call) or not isinstance(call.op, GlobalVar):
-            return {}
-        callee = self._program.get_function(call.name)
+    def _taken_by(self, call: Call | Submit) -> dict[Var, str]:
+        name = call.op.name
+        callee = self._program.get_function(name) if isinstance(call.op, GlobalVar) else None
         if callee is None or not callee.return_types:
             return {}
         pairs = zip(call.args, callee.param_directions, strict=False)
         return {
-            arg: call.name
+            arg: name
             for arg, direction in pairs
             if isinstance(arg, Var) and direction is not ParamDirection.In
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes.boxes import GROUP
 from ..core import (
     AssignStmt,
     ForStmt,
@@ -18,6 +17,7 @@ from ..core import (
     flatten_to_stmts,
 )
 from ..dtypes import DType
+from ..dtypes.boxes import GROUP
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import Span, UserError
 from ..expr import Call, Expr, Op, ScalarType, Submit, Type, UnknownType

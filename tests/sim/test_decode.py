@@ -35,7 +35,7 @@ def test_numbers_in_kernels_are_the_vocabulary() -> None:
     assert [*kernels.SPACE] == [int(space) for space in Space]
     assert kernels.SPACE._fields == tuple(space.name.lower() for space in Space)
     assert tuple(int(each) for each in Convert) == (drain.FP32, drain.BF16, drain.FP16)
-    assert l0.BIAS_INIT == MadInit.BIAS
+    assert (int(MadInit.ACC), int(MadInit.BIAS)) == (l0.ACC_INIT, l0.BIAS_INIT)
     assert all((each >= l0.NARROW) == (each.bits == 4) for each in ElementType)
     assert len(Pipe) - 1 == decode.PIPES
 

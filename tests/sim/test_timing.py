@@ -6,8 +6,8 @@ import pytest
 
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.errors import SimulationFault
+from scalebox.sim.pipes import BARRIER, BUSY, FLAG, IDLE, QUEUE
 from scalebox.sim.report import SimResult
-from scalebox.sim.timing import BARRIER, BUSY, FLAG, IDLE, QUEUE
 
 MAD = (
     "mad_mx l0c[0], l0a[0], l0b[0], bias[0], m=64, k=128, n=128, a_type=e4m3, b_type=e4m3, "

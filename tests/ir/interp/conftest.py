@@ -39,7 +39,9 @@ def to_float32(value: Fraction) -> np.float32:
     """Round once to float32, nearest even, subnormals kept, overflow to infinity."""
     if value == 0:
         return np.float32(0)
-    size, exponent = abs(value), -149
+    size = abs(value)
+    length = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent = max(length - 24, -149)
     while size >= Fraction(2) ** (exponent + 24):
         exponent += 1
     steps = round(size / Fraction(2) ** exponent)  # Python rounds a Fraction to nearest even

@@ -41,7 +41,5 @@ def test_a_wrong_kernel_gets_its_error(
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=stem)
-def test_a_right_kernel_prints_as_expected(
-    path: Path, golden: Callable[[Path, str], None]
-) -> None:
+def test_a_right_kernel_prints_as_expected(path: Path, golden: Callable[[Path, str], None]) -> None:
     golden(path, python_print(pl.loads(path)))
