@@ -52,8 +52,11 @@ def load_executable_or_kernel(
     Raises:
         UserError: As :func:`load_kernel_file` and `Executable.load`.
     """
-    if path.suffix == ".py" or not path.is_file():
+    if path.suffix == ".py":
         return load_kernel_file(path, params)
+    if not path.is_file():
+        message = f"A kernel or an executable must be a file, and there is none at {str(path)!r}"
+        raise InputError(message)
     if params:
         message = f"--param must go with a kernel file, and {str(path)!r} is an executable"
         raise InputError(message)

@@ -56,9 +56,10 @@ def run_kernel(options: RunOptions) -> RunReport:
     if options.inputs is not None and options.seed is not None:
         message = "Either inputs or a seed to draw them must be given, not both"
         raise InputError(message)
+    given = None if options.inputs is None else given_inputs(load_arrays(options.inputs))
+    loaded = load_executable_or_kernel(options.kernel, options.params)
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
-    loaded = load_executable_or_kernel(options.kernel, options.params)
     source = loaded if isinstance(loaded, KernelFile) else None
     if isinstance(loaded, KernelFile):
         named = options.machine or machine_of_kernel(loaded)
@@ -69,7 +70,8 @@ def run_kernel(options: RunOptions) -> RunReport:
         executable, target = loaded, machine_of(loaded, options.machine)
         target = target.with_settings(options.settings, source=SETTING_SOURCE)
         entry = executable.entry(options.entry).name
-    inputs = _inputs(options, entry_function(executable.entry(entry)))
+    function = entry_function(executable.entry(entry))
+    inputs = _drawn(options, function) if given is None else given
     result = run(
         executable,
         inputs,
@@ -82,7 +84,7 @@ def run_kernel(options: RunOptions) -> RunReport:
     golden = None
     if source is not None and options.functional:
         golden = interpret(source.program, inputs, entry=entry, sum=options.sum)
-    seed = options.seed or 0 if options.inputs is None and inputs else None
+    seed = options.seed or 0 if given is None and inputs else None
     bundle = result.bundle(golden)
     about = {
         "kernel": options.kernel.name,
@@ -95,9 +97,7 @@ def run_kernel(options: RunOptions) -> RunReport:
     return RunReport(str(options.kernel), result, comparison, place, seed)
 
 
-def _inputs(options: RunOptions, function: Function) -> dict[str, Any]:
-    if options.inputs is not None:
-        return given_inputs(load_arrays(options.inputs))
+def _drawn(options: RunOptions, function: Function) -> dict[str, Any]:
     if not options.functional and not any(isinstance(p.type, ScalarType) for p in function.params):
         return {}
     return draw_inputs(function, options.seed or 0)

@@ -19,8 +19,8 @@ from rows import Row, report, wants_json
 from scalebox.ir import numerics
 from scalebox.ir.dtypes import DType, SimpleDType
 
-TRIES = 7
-DECODE_COUNT = 1 << 22
+TRIES = 15
+DECODE_COUNT = 1 << 20
 QUANTIZE_SHAPE = (2048, 2048)
 BLOCK = 32
 EMAX, MANTISSA_BITS, LARGEST = 8, 3, np.float32(448)  # E4M3

@@ -116,6 +116,9 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
         ExecutableError: If the folder or the file cannot be written.
     """
     place = Path(path)
+    if not place.name or place.is_dir():
+        message = f"An executable must be written to a file, not to the folder {str(path)!r}."
+        raise ExecutableError(message)
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         try:

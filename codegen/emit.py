@@ -311,7 +311,7 @@ class _Emitter:
         counter = self._into_new(loop.start, tag)
         self.values[loop.var] = counter
         top, end = self._label("loop"), self._label("end")
-        if not loop.surely_runs:
+        if not loop.trips:
             self._leave_if_done(counter, stop, loop.step, end, tag)
         self.builder.place(top)
         self.registers.enter()

@@ -1,49 +1,55 @@
-"""Which orders a tree of machine code needs, and which it already has.
+"""Which instructions of a tree must not overlap, and the orders that keep them apart.
 
-Pipes run at once and only flags and barriers order them. :func:`walk` runs the tree symbolically
-(each loop three trips, both arms of a branch), keeps for every pipe what it knows to be finished on
-every other pipe (a vector clock), and reports each access that conflicts with an earlier one not
-known to be finished. Knowledge gained in a branch, or in a loop that may not run, counts afterwards
-only as far as every way through agrees.
+Pipes run at once and only flags and barriers order them. Two instructions of different pipes conflict
+when one writes bytes that the other reads or writes; whichever the program has first must be done
+before the other begins. Such an :class:`Edge` becomes a pair of `set_flag` and `wait_flag`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from .isa.vocabulary import Pipe
 from .tree import Block, Branch, Loop, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from .tree import Region
+    from .isa.vocabulary import Pipe
+    from .tree import Item, Region
 
-TRIPS = 3
-_PIPES = len(Pipe) - 1
+Gap: TypeAlias = tuple[Block, int]
+"""`(block, index)`: what stands before item `index` of a block."""
+
+Path: TypeAlias = tuple[tuple[Block, int], ...]
+"""The way from the root to an item: blocks, and the index in each."""
 
 
 @dataclass(frozen=True)
-class Level:
-    """One level of a place in the tree: the block, the item in it, the block's trip."""
+class Around:
+    """Where the flag of a carried edge goes up for the first time and is taken for the last time.
+
+    Attributes:
+        block: The block that holds the outermost loop around the edge.
+        index: The loop's place in it.
+        prime: The gap of `block`, at most `index`, with the first set.
+        drain: The gap of `block`, beyond `index`, with the last wait.
+    """
 
     block: Block
     index: int
-    trip: int
-
-
-Place: TypeAlias = tuple[Level, ...]
-Gap: TypeAlias = tuple[Block, int]
+    prime: int
+    drain: int
 
 
 @dataclass(frozen=True)
 class Edge:
     """An order: what `src` did up to item `x` of `block` before what `dst` does from item `y` on.
 
-    Without `loop` both are of the same trip and x < y. With `loop` (the block that holds the loop,
-    and its index) the order reaches from each trip to the next, y <= x, and the flag is set once
-    before the loop and taken once after it.
+    Without `around`, x < y and both are of one run of the block. With it, y <= x and the order reaches
+    from each run of the block to the next; the flag stays up in between, so one more set stands before
+    the outermost loop and one more wait behind it.
     """
 
     src: Pipe
@@ -51,211 +57,149 @@ class Edge:
     block: Block
     x: int
     y: int
-    loop: tuple[Block, int] | None = None
+    around: Around | None = None
+
+    @property
+    def pair(self) -> tuple[Pipe, Pipe]:
+        """The pipes whose eight flags it draws on."""
+        return self.src, self.dst
 
 
 @dataclass
 class Gaps:
-    """What stands between items: `(block, index)` is the gap before that item."""
+    """What stands between items."""
 
     sets: dict[Gap, list[Edge]] = field(default_factory=dict["Gap", list[Edge]])
     waits: dict[Gap, list[Edge]] = field(default_factory=dict["Gap", list[Edge]])
-    barriers: set[Gap] = field(default_factory=set["Gap"])
+    barriers: frozenset[Gap] = frozenset()
 
     @classmethod
     def of(cls, edges: Iterable[Edge], barriers: Iterable[Gap]) -> Gaps:
         """Place the flags of `edges`; in a gap sets come first, then a barrier, then waits."""
-        gaps = cls(barriers=set(barriers))
-        for edge in edges:
+        gaps = cls(barriers=frozenset(barriers))
+        for edge in sorted(edges, key=lambda e: (e.src, e.dst, e.y, e.x)):
             gaps.sets.setdefault((edge.block, edge.x + 1), []).append(edge)
             gaps.waits.setdefault((edge.block, edge.y), []).append(edge)
-            if edge.loop is not None:
-                block, index = edge.loop
-                gaps.sets.setdefault((block, index), []).append(edge)
-                gaps.waits.setdefault((block, index + 1), []).append(edge)
+            if edge.around is not None:
+                around = edge.around
+                gaps.sets.setdefault((around.block, around.prime), []).append(edge)
+                gaps.waits.setdefault((around.block, around.drain), []).append(edge)
         return gaps
 
 
-def conflicts(root: Block) -> dict[Step, list[Step]]:
-    """Return for each step the steps of other pipes that must not overlap it."""
-    steps = [step for step in root.steps() if step.reads or step.writes]
-    by_step: dict[Step, list[Step]] = {step: [] for step in root.steps()}
-    for i, one in enumerate(steps):
-        for other in steps[i:]:
-            if one.pipe is not other.pipe and (
-                _overlap(one.writes, other.writes)
-                or _overlap(one.writes, other.reads)
-                or _overlap(one.reads, other.writes)
-            ):
-                by_step[one].append(other)
-                by_step[other].append(one)
-    return by_step
+class Hazards:
+    """The steps of a tree by number, in program order, and what each conflicts with.
 
-
-def _overlap(mine: Sequence[Region], theirs: Sequence[Region]) -> bool:
-    return any(a.overlaps(b) for a in mine for b in theirs)
-
-
-@dataclass
-class _State:
-    """`known[q][p]`: the number of the last event of pipe p that q knows to be finished."""
-
-    known: list[list[int]]
-    pending: dict[Edge, list[int]]
-
-    def copy(self) -> _State:
-        return _State([row[:] for row in self.known], dict(self.pending))
-
-
-@dataclass
-class Report:
-    """What a walk found: orders that are missing, and edges whose flags may be up together."""
-
-    missing: list[Edge] = field(default_factory=list[Edge])
-    together: set[frozenset[Edge]] = field(default_factory=set[frozenset[Edge]])
-
-
-class _Walk:
-    def __init__(self, conflicts_of: dict[Step, list[Step]], gaps: Gaps) -> None:
-        self._conflicts = conflicts_of
-        self._gaps = gaps
-        self._count = 0
-        self._state = _State([[0] * _PIPES for _ in range(_PIPES)], {})
-        self._latest: dict[Step, tuple[int, Place, list[int]]] = {}
-        self._up: set[Edge] = set()
-        self._last_wait: dict[Edge, int] = {}
-        self._flags: dict[tuple[Pipe, Pipe], list[Edge]] = {}
-        self.report = Report()
-        self._found: set[Edge] = set()
-
-    def block(self, block: Block, outer: Place, trip: int) -> None:
-        for index, item in enumerate(block.items):
-            self._gap(block, index)
-            place = (*outer, Level(block, index, trip))
-            match item:
-                case Step():
-                    self._step(item, place)
-                case Loop():
-                    self._loop(item, place)
-                case Branch():
-                    self._branch(item, place)
-                case _:
-                    continue
-        self._gap(block, len(block.items))
-
-    def _event(self, pipe: Pipe) -> int:
-        self._count += 1
-        self._state.known[pipe][pipe] = self._count
-        return self._count
-
-    def _join(self, pipe: Pipe, row: list[int]) -> None:
-        mine = self._state.known[pipe]
-        for p, number in enumerate(row):
-            if p != pipe and number > mine[p]:
-                mine[p] = number
-
-    def _step(self, step: Step, place: Place) -> None:
-        pipe, row = step.pipe, self._state.known[step.pipe]
-        earlier = [
-            (self._latest[other], other) for other in self._conflicts[step] if other in self._latest
-        ]
-        for (number, where, snapshot), other in sorted(earlier, key=lambda e: -e[0][0]):
-            if row[other.pipe] < number:
-                edge = _edge(other.pipe, where, pipe, place)
-                if edge not in self._found:
-                    self._found.add(edge)
-                    self.report.missing.append(edge)
-                self._join(pipe, snapshot)
-        number = self._event(pipe)
-        self._latest[step] = (number, place, row[:])
-
-    def _gap(self, block: Block, index: int) -> None:
-        gap = (block, index)
-        for edge in self._gaps.sets.get(gap, ()):
-            self._set(edge)
-        if gap in self._gaps.barriers:
-            finished = [self._state.known[p][p] for p in range(_PIPES)]
-            for pipe in range(_PIPES):
-                self._join(Pipe(pipe), finished)
-        for edge in self._gaps.waits.get(gap, ()):
-            self._join(edge.dst, self._state.pending[edge])
-            self._last_wait[edge] = self._event(edge.dst)
-            self._up.discard(edge)
-
-    def _set(self, edge: Edge) -> None:
-        known = self._state.known[edge.src][edge.dst]
-        others = self._flags.setdefault((edge.src, edge.dst), [])
-        for other in others:
-            if other in self._up or known < self._last_wait[other]:
-                self.report.together.add(frozenset((edge, other)))
-        if edge not in others:
-            others.append(edge)
-        self._event(edge.src)
-        self._state.pending[edge] = self._state.known[edge.src][:]
-        self._up.add(edge)
-
-    def _loop(self, loop: Loop, place: Place) -> None:
-        before = self._state.copy()
-        for trip in range(TRIPS):
-            self.block(loop.body, place, trip)
-        if not loop.surely_runs:
-            self._meet(before)
-
-    def _branch(self, branch: Branch, place: Place) -> None:
-        before, latest = self._state.copy(), dict(self._latest)
-        self.block(branch.then_body, place, 0)
-        after_then, latest_then = self._state, self._latest
-        self._state, self._latest = before, latest
-        for pipe in range(_PIPES):
-            self._state.known[pipe][pipe] = after_then.known[pipe][pipe]
-        self.block(branch.else_body, place, 0)
-        self._meet(after_then)
-        for step, entry in latest_then.items():
-            if step not in self._latest or self._latest[step][0] < entry[0]:
-                self._latest[step] = entry
-
-    def _meet(self, other: _State) -> None:
-        for pipe in range(_PIPES):
-            _weaken(self._state.known[pipe], other.known[pipe], pipe)
-        for edge, row in other.pending.items():
-            if edge in self._state.pending:
-                mine = self._state.pending[edge][:]
-                _weaken(mine, row, edge.src)
-                self._state.pending[edge] = mine
-
-
-def _weaken(row: list[int], other: list[int], own: int) -> None:
-    for pipe, number in enumerate(other):
-        if pipe != own and number < row[pipe]:
-            row[pipe] = number
-
-
-def _edge(src: Pipe, before: Place, dst: Pipe, after: Place) -> Edge:
-    """Return the order from one place to another at the innermost level that they share."""
-    for depth, (mine, theirs) in enumerate(zip(before, after, strict=False)):
-        assert mine.block is theirs.block, "two places in arms that exclude each other"
-        if mine.trip != theirs.trip:
-            assert theirs.index <= mine.index, "an order within a trip must come first"
-            outer = before[depth - 1]
-            return Edge(src, dst, mine.block, mine.index, theirs.index, (outer.block, outer.index))
-        if mine.index != theirs.index:
-            return Edge(src, dst, mine.block, mine.index, theirs.index)
-    message = "a step does not conflict with itself"
-    raise AssertionError(message)
-
-
-def walk(
-    root: Block,
-    conflicts_of: dict[Step, list[Step]],
-    edges: Iterable[Edge],
-    barriers: Iterable[Gap] = (),
-) -> Report:
-    """Run `root` symbolically under `edges` and `barriers`.
-
-    Returns:
-        The orders that are still missing (empty when the tree is safe), and the pairs of edges
-        whose flags may be up at the same time, so that they need different numbers.
+    Attributes:
+        steps: The steps; a step's number is its place here.
+        number: The number of each step.
+        clashes: For each step, as bits, the steps of other pipes that must not overlap it.
+        of_pipe: For each pipe, as bits, its steps.
     """
-    run = _Walk(conflicts_of, Gaps.of(edges, barriers))
-    run.block(root, (), 0)
-    return run.report
+
+    def __init__(self, root: Block) -> None:
+        self.root = root
+        self.steps: list[Step] = []
+        self.number: dict[Step, int] = {}
+        self._paths: list[Path] = []
+        self.path_of: dict[Block, Path] = {root: ()}
+        for step, path in _steps_of(root, (), self.path_of):
+            self.number[step] = len(self.steps)
+            self.steps.append(step)
+            self._paths.append(path)
+        self.of_pipe: dict[Pipe, int] = {}
+        for number, step in enumerate(self.steps):
+            self.of_pipe[step.pipe] = self.of_pipe.get(step.pipe, 0) | 1 << number
+        self.clashes = _clashes(self.steps, self.of_pipe)
+
+    def edge(self, first: int, then: int) -> Edge:
+        """Return the order of step number `first` before step number `then`, which runs later.
+
+        It is made where the two ways from the root part, which is as deep as both surely meet.
+        """
+        before, after = self._paths[first], self._paths[then]
+        depth = next(
+            depth
+            for depth in range(min(len(before), len(after)) - 1, -1, -1)
+            if before[depth][0] is after[depth][0]
+        )
+        block, x = before[depth]
+        y = after[depth][1]
+        src, dst = self.steps[first].pipe, self.steps[then].pipe
+        around = None if x < y else self.around(block)
+        assert x < y or around is not None, "what runs later comes later, or again"
+        return Edge(src, dst, block, x, y, around)
+
+    def around(self, block: Block) -> Around | None:
+        """Return the place of the outermost loop around `block`, flags close to it, if there is one."""
+        for outer, index in self.path_of[block]:
+            if isinstance(outer.items[index], Loop):
+                return Around(outer, index, index, index + 1)
+        return None
+
+
+def _steps_of(
+    block: Block, path: Path, path_of: dict[Block, Path]
+) -> Iterator[tuple[Step, Path]]:
+    for index, item in enumerate(block.items):
+        here = (*path, (block, index))
+        if isinstance(item, Step):
+            yield item, here
+        for inner in bodies(item):
+            path_of[inner] = here
+            yield from _steps_of(inner, here, path_of)
+
+
+def bodies(item: Item) -> tuple[Block, ...]:
+    """Return the blocks inside an item."""
+    match item:
+        case Loop():
+            return (item.body,)
+        case Branch():
+            return (item.then_body, item.else_body)
+        case _:
+            return ()
+
+
+@dataclass(slots=True)
+class _Users:
+    """The steps that touch one stretch of a memory, as bits."""
+
+    readers: int = 0
+    writers: int = 0
+
+
+def _clashes(steps: Sequence[Step], of_pipe: dict[Pipe, int]) -> list[int]:
+    """Cut every memory at all region borders and compare the users of each stretch."""
+    borders: dict[tuple[int, int], set[int]] = {}
+    for step in steps:
+        for region in (*step.reads, *step.writes):
+            borders.setdefault((region.space, region.owner), set()).update(
+                (region.begin, region.end)
+            )
+    cuts = {memory: sorted(points) for memory, points in borders.items()}
+    users = {memory: [_Users() for _ in points] for memory, points in cuts.items()}
+
+    def stretches(region: Region) -> list[_Users]:
+        memory = (region.space, region.owner)
+        points = cuts[memory]
+        return users[memory][bisect_left(points, region.begin) : bisect_left(points, region.end)]
+
+    for number, step in enumerate(steps):
+        for region in step.reads:
+            for stretch in stretches(region):
+                stretch.readers |= 1 << number
+        for region in step.writes:
+            for stretch in stretches(region):
+                stretch.writers |= 1 << number
+    found: list[int] = []
+    for step in steps:
+        clash = 0
+        for region in step.reads:
+            for stretch in stretches(region):
+                clash |= stretch.writers
+        for region in step.writes:
+            for stretch in stretches(region):
+                clash |= stretch.readers | stretch.writers
+        found.append(clash & ~of_pipe[step.pipe])
+    return found

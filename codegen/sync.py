@@ -1,171 +1,179 @@
 """Event flags: every order that a tree of machine code needs, with few flags.
 
-Each missing order becomes a pair of `set_flag` and `wait_flag`; then pairs that others imply are
-dropped, and each gets one of the eight numbers of its pair of pipes such that no flag is ever set
-while it is still up. Where eight do not suffice, neighbouring orders are merged into one stronger
-order; as a last resort a barrier takes the place of an order.
+Each order that the program needs and nothing keeps becomes a pair of `set_flag` and `wait_flag`; then
+pairs that others imply are dropped. The flag of an order from trip to trip goes up early and is taken
+late outside its loop, so that the first trip need not wait for what came before nor the rest for the
+last one. Numbers are given in :mod:`.flags`.
 """
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..ir.errors import Span
-from .hazards import Edge, Gaps, conflicts, walk
-from .isa.table import FLAG_IDS
+from .flags import number
+from .hazards import Gaps, Hazards
 from .isa.vocabulary import Pipe
 from .tree import Block, Branch, Loop, Step
+from .walk import is_safe, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-Barriers = set[tuple[Block, int]]
+    from .hazards import Around, Edge
+    from .tree import Item
 
 
 def synchronise(root: Block) -> Block:
     """Return `root` with flags and barriers for every cross-pipe hazard; `root` is not changed."""
-    conflicts_of = conflicts(root)
-    barriers: Barriers = set()
-    edges = _needed(root, conflicts_of, set(), barriers)
-    while True:
-        edges = _needed(root, conflicts_of, edges, barriers)
-        edges = _without_implied(root, conflicts_of, edges, barriers)
-        together = walk(root, conflicts_of, edges, barriers).together
-        numbers, short = _number(edges, together)
-        if short is None:
-            return _placed(root, Gaps.of(edges, barriers), numbers)
-        edges = _relieve(edges, together, short, barriers)
+    hazards = Hazards(root)
+    edges = needed(hazards)
+    edges = without_implied(hazards, edges, [e for e in edges if _may_be_implied(e)])
+    edges = _stretched(hazards, edges)
+    plan = number(hazards, edges)
+    return _Placement(plan.edges, Gaps.of(plan.edges, plan.barriers)).block(root)
 
 
-def _needed(
-    root: Block, conflicts_of: dict[Step, list[Step]], edges: set[Edge], barriers: Barriers
-) -> set[Edge]:
-    """Return `edges` and what it takes to leave no order missing."""
-    done = set(edges)
+def needed(hazards: Hazards) -> list[Edge]:
+    """Return orders that together leave none missing."""
+    edges: dict[Edge, None] = {}
     while True:
-        missing = walk(root, conflicts_of, done, barriers).missing
+        missing = walk(hazards, edges).missing
         if not missing:
-            return done
-        assert not done.issuperset(missing), "an order that is kept must not be missing"
-        done.update(missing)
+            return list(edges)
+        assert not edges.keys() >= missing.keys(), "an order that is kept is not missing"
+        edges.update(missing)
 
 
-def _without_implied(
-    root: Block, conflicts_of: dict[Step, list[Step]], edges: set[Edge], barriers: Barriers
-) -> set[Edge]:
-    """Return `edges` less those that the others imply; same-trip orders are tried first."""
-    position = {block: number for number, block in enumerate(_blocks(root))}
-    order = sorted(
-        edges, key=lambda e: (e.loop is not None, position[e.block], e.y, e.x, e.src, e.dst)
-    )
-    kept = set(edges)
-    for edge in order:
-        kept.discard(edge)
-        if walk(root, conflicts_of, kept, barriers).missing:
-            kept.add(edge)
-    return kept
+def without_implied(
+    hazards: Hazards, edges: Iterable[Edge], candidates: Iterable[Edge]
+) -> list[Edge]:
+    """Return `edges` less those of `candidates` that the others imply.
+
+    Orders within a trip are tried first: those across trips bring an order into the loop and one out
+    of it along.
+    """
+    kept = dict.fromkeys(edges)
+    for edge in sorted(candidates, key=lambda e: e.around is not None):
+        rest = [e for e in kept if e is not edge]
+        if is_safe(hazards, rest):
+            del kept[edge]
+    return list(kept)
 
 
-def _blocks(block: Block) -> Iterable[Block]:
-    yield block
-    for item in block.items:
+def _may_be_implied(edge: Edge) -> bool:
+    """Whether orders found later can imply this one.
+
+    An order found later ends later. Of two steps with nothing but steps between them, none of the
+    orders that lie between can have been found after the one between the two; a loop in between can
+    bring one, by a flag that goes up before it or is taken behind it.
+    """
+    items = edge.block.items
+    if edge.around is None:
+        between = items[edge.x : edge.y + 1]
+    else:
+        loop = edge.around.block.items[edge.around.index]
+        if not isinstance(loop, Loop) or loop.body is not edge.block:
+            return True
+        between = [*items[edge.x :], *items[: edge.y + 1]]
+    return any(isinstance(item, Loop | Branch) for item in between)
+
+
+def _stretched(hazards: Hazards, edges: list[Edge]) -> list[Edge]:
+    """Return `edges` with flags that go up as early and are taken as late as the orders allow."""
+    wide = [_wide(edge) for edge in edges]
+    if is_safe(hazards, wide):
+        return wide
+    done = list(edges)
+    for index, edge in enumerate(edges):
+        around = edge.around
+        if around is None:
+            continue
+
+        def attempt(changed: Around, index: int = index, edge: Edge = edge) -> bool:
+            trial = [*done[:index], replace(edge, around=changed), *done[index + 1 :]]
+            return is_safe(hazards, trial)
+
+        prime = _nearest(0, around.index, lambda gap: attempt(replace(around, prime=gap)))
+        around = replace(around, prime=prime)
+        end = len(around.block.items)
+        drain = _nearest(end, around.index + 1, lambda gap: attempt(replace(around, drain=gap)))
+        done[index] = replace(edge, around=replace(around, drain=drain))
+    return done
+
+
+def _wide(edge: Edge) -> Edge:
+    if edge.around is None:
+        return edge
+    end = len(edge.around.block.items)
+    return replace(edge, around=replace(edge.around, prime=0, drain=end))
+
+
+def _nearest(wished: int, safe: int, works: Callable[[int], bool]) -> int:
+    """Return the place from `wished` to `safe` nearest to `wished` that works.
+
+    `safe` works, and so do the places between one that works and `safe`.
+    """
+    if works(wished):
+        return wished
+    step = 1 if wished < safe else -1
+    low, high = 1, abs(safe - wished)
+    while low < high:
+        middle = (low + high) // 2
+        if works(wished + step * middle):
+            high = middle
+        else:
+            low = middle + 1
+    return wished + step * high
+
+
+class _Placement:
+    """Writes a tree again with its flags."""
+
+    def __init__(self, numbers: dict[Edge, int], gaps: Gaps) -> None:
+        self._numbers = numbers
+        self._gaps = gaps
+
+    def block(self, block: Block) -> Block:
+        """Return `block` with what stands in its gaps."""
+        out = Block()
+        for index, item in enumerate(block.items):
+            self._gap(block, index, out)
+            out.items.append(self._item(item))
+        self._gap(block, len(block.items), out)
+        return out
+
+    def _item(self, item: Item) -> Item:
         match item:
             case Loop():
-                yield from _blocks(item.body)
+                return replace(item, body=self.block(item.body))
             case Branch():
-                yield from _blocks(item.then_body)
-                yield from _blocks(item.else_body)
-            case _:
-                continue
-
-
-def _number(
-    edges: set[Edge], together: set[frozenset[Edge]]
-) -> tuple[dict[Edge, int], tuple[Pipe, Pipe] | None]:
-    """Give each edge a flag number; the second result names a pair of pipes that ran short."""
-    clashes: dict[Edge, set[Edge]] = {edge: set() for edge in edges}
-    for pair in together:
-        if len(pair) == 1:
-            edge = next(iter(pair))
-            return {}, (edge.src, edge.dst)
-        one, other = pair
-        clashes[one].add(other)
-        clashes[other].add(one)
-    numbers: dict[Edge, int] = {}
-    for edge in sorted(edges, key=_text_order):
-        taken = {numbers[other] for other in clashes[edge] if other in numbers}
-        free = next((n for n in range(FLAG_IDS) if n not in taken), None)
-        if free is None:
-            return {}, (edge.src, edge.dst)
-        numbers[edge] = free
-    return numbers, None
-
-
-def _text_order(edge: Edge) -> tuple[int, int, int, int]:
-    return edge.src, edge.dst, edge.y, edge.x
-
-
-def _relieve(
-    edges: set[Edge],
-    together: set[frozenset[Edge]],
-    short: tuple[Pipe, Pipe],
-    barriers: Barriers,
-) -> set[Edge]:
-    """Return fewer edges between the pair of pipes `short`, by a merge or else a barrier."""
-    crowd = sorted((e for e in edges if (e.src, e.dst) == short), key=_text_order)
-    merges = [
-        (abs(a.x - b.x) + abs(a.y - b.y), number, (a, b), merged)
-        for number, (a, b) in enumerate(itertools.combinations(crowd, 2))
-        if (merged := _merged(a, b)) is not None
-    ]
-    if merges:
-        _, _, pair, merged = min(merges, key=lambda m: m[:2])
-        return (edges - set(pair)) | {merged}
-    alone = [e for e in crowd if frozenset((e,)) in together]
-    worst = alone[0] if alone else crowd[-1]
-    barriers.add((worst.block, worst.y))
-    return edges - {worst}
-
-
-def _merged(a: Edge, b: Edge) -> Edge | None:
-    """Return the one order that implies both, if setting late and waiting early still works."""
-    if a.block is not b.block or a.loop != b.loop:
-        return None
-    x, y = max(a.x, b.x), min(a.y, b.y)
-    if a.loop is None and x >= y:
-        return None
-    return Edge(a.src, a.dst, a.block, x, y, a.loop)
-
-
-def _placed(block: Block, gaps: Gaps, numbers: dict[Edge, int]) -> Block:
-    out = Block()
-    for index in range(len(block.items) + 1):
-        item = block.items[index] if index < len(block.items) else None
-        span = item.span if item is not None else Span.unknown()
-        gap = (block, index)
-        for edge in sorted(gaps.sets.get(gap, ()), key=_text_order):
-            out.items.append(_flag("set_flag", edge, numbers[edge], span))
-        if gap in gaps.barriers:
-            out.items.append(Step("pipe_barrier", {"pipe": Pipe.ALL}, span))
-        for edge in sorted(gaps.waits.get(gap, ()), key=_text_order):
-            out.items.append(_flag("wait_flag", edge, numbers[edge], span))
-        match item:
-            case None:
-                pass
-            case Loop():
-                inner = _placed(item.body, gaps, numbers)
-                out.items.append(
-                    Loop(item.var, item.start, item.stop, item.step, inner, span, item.carried)
+                return replace(
+                    item,
+                    then_body=self.block(item.then_body),
+                    else_body=self.block(item.else_body),
                 )
-            case Branch():
-                then_body = _placed(item.then_body, gaps, numbers)
-                else_body = _placed(item.else_body, gaps, numbers)
-                out.items.append(Branch(item.condition, then_body, else_body, span, item.results))
             case _:
-                out.items.append(item)
-    return out
+                return item
 
+    def _gap(self, block: Block, index: int, out: Block) -> None:
+        gap = (block, index)
+        for edge in self._gaps.sets.get(gap, ()):
+            out.items.append(self._flag("set_flag", edge, edge.x if block is edge.block else None))
+        if gap in self._gaps.barriers:
+            span = block.items[min(index, len(block.items) - 1)].span
+            out.items.append(Step("pipe_barrier", {"pipe": Pipe.ALL}, span))
+        for edge in self._gaps.waits.get(gap, ()):
+            out.items.append(self._flag("wait_flag", edge, edge.y if block is edge.block else None))
 
-def _flag(mnemonic: str, edge: Edge, number: int, span: Span) -> Step:
-    return Step(mnemonic, {"src": edge.src, "dst": edge.dst, "id": number}, span)
+    def _flag(self, mnemonic: str, edge: Edge, item: int | None) -> Step:
+        """Return a flag instruction; its span is that of what it follows or precedes."""
+        if item is not None:
+            span = edge.block.items[item].span
+        elif edge.around is not None:
+            span = edge.around.block.items[edge.around.index].span
+        else:
+            span = Span.unknown()
+        fields = {"src": edge.src, "dst": edge.dst, "id": self._numbers[edge]}
+        return Step(mnemonic, dict(fields), span)

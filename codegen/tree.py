@@ -94,12 +94,11 @@ class Loop:
     carried: tuple[tuple[Var, Expr, Expr, Var], ...] = ()
 
     @property
-    def surely_runs(self) -> bool:
-        """Whether constants prove at least one trip."""
+    def trips(self) -> int | None:
+        """The number of trips, where constants tell it."""
         if not isinstance(self.start, ConstInt) or not isinstance(self.stop, ConstInt):
-            return False
-        ahead = self.stop.value - self.start.value
-        return ahead > 0 if self.step > 0 else ahead < 0
+            return None
+        return len(range(self.start.value, self.stop.value, self.step))
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .dtypes import DType, Index
+from .dtypes import DType, Index, Int64
 from .expr import (
     BinaryExpr,
     BitNot,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .expr import Type
     from .types import Dims
 
+_WORDS: Final = (Index, Int64)
 _CALL, _UNARY, _PRODUCT, _SUM, _SHIFT, _COMPARISON, _NOT, _AND, _OR = range(9, 0, -1)
 _PRECEDENCE: Final[dict[str, int]] = {
     "+": _SUM, "-": _SUM, "*": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT, "/": _PRODUCT,
@@ -200,8 +201,11 @@ class Writer:
         return f"{self.prefix}.TileView({', '.join(parts)})"
 
     def dims(self, dims: Dims) -> str:
-        """Return dimensions as a list; a constant is bare whatever its dtype."""
-        texts = [str(d.value) if isinstance(d, ConstInt) else self.expr(d) for d in dims]
+        """Return dimensions as a list; INDEX and INT64, which are one to a dimension, are bare."""
+        texts = [
+            str(d.value) if isinstance(d, ConstInt) and d.dtype in _WORDS else self.expr(d)
+            for d in dims
+        ]
         return f"[{', '.join(texts)}]"
 
     # ------------------------------------------------------------------------ expressions

@@ -198,7 +198,9 @@ def _look_at_scalar(
         ready = _after_flag(ready, int(code.flags[item]), setting, queues, times)
     elif role == _BARRIER_ALL:
         for other in range(1, PIPES):
-            ready = _NEVER if queues.held[other] else max(ready, pipes.drained[other])
+            ready = max(ready, pipes.drained[other], pipes.free[other])
+            if queues.held[other]:
+                ready = _NEVER
     pipes.ready[_S] = ready
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Table = npt.NDArray[np.int64]
 
 REGISTERS: Final = 32
-DEFAULT_MAX_INSTRUCTIONS: Final = 1 << 28
+DEFAULT_MAX_INSTRUCTIONS: Final = 1 << 24
 _FIRST_CHUNK: Final = 1 << 12
 _LARGEST_CHUNK: Final = 1 << 20
 

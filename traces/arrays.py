@@ -34,6 +34,8 @@ TYPES = "__types__"
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _SUFFIX = ".npy"
+_ZIP, _NPY = b"PK", b"\x93NUMPY"
+_NO_ARCHIVE = "it is no archive"
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array | MXArray]) -> None:
@@ -76,6 +78,11 @@ def load_arrays(path: Path) -> dict[str, Array | MXArray]:
     """
     try:
         with path.open("rb") as file:
+            beginning = file.read(len(_NPY))
+            file.seek(0)
+            # Of anything else, numpy would say that it is a pickle.
+            if not beginning.startswith((_ZIP, _NPY)):
+                raise ValueError(_NO_ARCHIVE)
             archive: Any = np.load(file, allow_pickle=False)
             members = _members(archive) if isinstance(archive, np.lib.npyio.NpzFile) else None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:

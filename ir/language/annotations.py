@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..core import ParamDirection
 from ..dtypes import DType, SimpleDType
+from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, ParserTypeError, UnsupportedFeatureError
 from ..expr import Expr, MakeTuple, ScalarType
 from ..ops.checks import shape_fault
 from ..types import (
+    CompactMode,
     MemorySpace,
     MemRef,
+    PadValue,
     TensorLayout,
     TensorType,
     TensorView,
+    TileLayout,
     TileType,
     TileView,
     TupleType,
 )
 from .capture import NOT_CONSTANT, describe
+from .context import plural
 from .forms import EXAMPLES, Annotation, AnnotationKind, form_kind
 from .markers import Unsupported
 from .names import DTYPES, UNSUPPORTED
@@ -36,6 +42,14 @@ if TYPE_CHECKING:
 _DIRECTIONS: Final = {
     AnnotationKind.OUT: ParamDirection.Out,
     AnnotationKind.INOUT: ParamDirection.InOut,
+}
+_VIEW_PARTS: Final[dict[str, type]] = {
+    "layout": TensorLayout,
+    "pad": PadValue,
+    "blayout": TileLayout,
+    "slayout": TileLayout,
+    "fractal": int,
+    "compact": CompactMode,
 }
 _VALID: Final = "valid annotations: pl.Tensor[…], pl.Tile[…], pl.Scalar[…], pl.Tuple[…]"
 
@@ -173,6 +187,8 @@ class AnnotationParser:
                     names = ", ".join(f"pl.{m.name}" for m in TensorLayout)
                     hint = f"valid: {names}, pl.TensorView(…), pl.MemRef(…)"
                     raise self._error(message, extra.node, hint)
+        self._check_view(view, shape, item.node)
+        self._check_memref(memref, item.node)
         return Written(TensorType(shape, dtype, memref, view), has_view=has_view)
 
     def _bare_layout(self, layout: TensorLayout, item: _Item) -> TensorView:
@@ -209,8 +225,10 @@ class AnnotationParser:
         if memref is not None and space is None:
             message = "A tile with a MemRef must name its memory"
             raise self._error(message, item.node, "add pl.Mem.Mat or another memory")
-        type_ = TileType(shape, dtype, memref, filled_view(shape, space, view), space)
-        return Written(type_, tile_view=view)
+        full_view = filled_view(shape, space, view)
+        self._check_view(full_view, shape, item.node)
+        self._check_memref(memref, item.node)
+        return Written(TileType(shape, dtype, memref, full_view, space), tile_view=view)
 
     def _array(
         self, item: _Item, items: list[_Item], kind: AnnotationKind
@@ -238,7 +256,7 @@ class AnnotationParser:
         else:
             dims = [self._expressions.parse(e) for e in item.node.elts]
         for dim in dims:
-            if not isinstance(dim.type, ScalarType) or dim.type.dtype is DType.Float32:
+            if not _is_integer(dim):
                 message = f"Every dimension must be an integer in {ast.unparse(item.node)}"
                 raise self._error(message, item.node, EXAMPLES[kind])
         return tuple(dims)
@@ -278,7 +296,8 @@ class AnnotationParser:
         try:
             view = kind(**values)
         except (IRTypeError, IRValueError, TypeError) as error:
-            raise self._error(str(error), node) from error
+            message = f"{ast.unparse(node)} is no view: {error}"
+            raise self._error(message, node, f"it takes {', '.join(names)}") from error
         return view if isinstance(view, TensorView) else values
 
     def _field(self, node: ast.expr) -> object:
@@ -287,5 +306,43 @@ class AnnotationParser:
         value = self._context.capture.fold(node)
         return self._expressions.parse(node) if value is NOT_CONSTANT else value
 
+    def _check_view(
+        self, view: TensorView | TileView | None, shape: tuple[Expr, ...], node: ast.expr
+    ) -> None:
+        """Refuse a view with a part of the wrong kind, or of another rank than the shape."""
+        if view is None:
+            return
+        for name, kind in _VIEW_PARTS.items():
+            found = getattr(view, name, None)
+            if found is not None and (not isinstance(found, kind) or isinstance(found, bool)):
+                message = f"{name} of a view must be a {kind.__name__}, not {found!r}"
+                names = (
+                    [f"pl.{kind.__name__}.{m.name}" for m in kind] if issubclass(kind, Enum) else []
+                )
+                raise self._error(message, node, f"valid: {', '.join(names)}" if names else None)
+        for name in ("stride", "valid_shape"):
+            dims: tuple[Expr, ...] = getattr(view, name)
+            if dims and len(dims) != len(shape):
+                message = (
+                    f"{name} must have an element for each of {plural(len(shape), 'dimension')}"
+                )
+                raise self._error(f"{message}, not {len(dims)}", node)
+            if not all(map(_is_integer, dims)):
+                message = f"{name} of a view must be a list of integers"
+                raise self._error(message, node)
+
+    def _check_memref(self, memref: MemRef | None, node: ast.expr) -> None:
+        """Refuse a memory reference with a part of the wrong kind."""
+        if memref is None:
+            return
+        numbers = (memref.byte_offset, memref.size, memref.slots)
+        if not isinstance(memref.name, str) or not all(type(n) is int for n in numbers):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = "A MemRef must hold a name and integers"
+            raise self._error(message, node, 'pl.MemRef("name", byte_offset, size)')
+
     def _error(self, message: str, node: ast.expr, hint: str | None = None) -> ParserTypeError:
         return self._context.error(ParserTypeError, message, node, hint=hint)
+
+
+def _is_integer(dim: Expr) -> bool:
+    return isinstance(dim.type, ScalarType) and dim.type.dtype in INTEGER_FORMATS

@@ -38,7 +38,7 @@ from .capture import NOT_CONSTANT, describe
 from .constants import const, literal_as, typed_constant
 from .context import plural
 from .markers import INTRINSICS, Intrinsic, OpName, Unsupported
-from .names import DTYPES, OP_ALIASES, enum_name
+from .names import DTYPES, OP_ALIASES, enum_name, is_attribute_value
 from .typecheck import mismatch
 
 if TYPE_CHECKING:
@@ -271,18 +271,27 @@ class CallParser:
         match node:
             case ast.Dict(keys=keys, values=values):
                 pairs = zip(keys, values, strict=True)
-                return {
-                    self._context.capture.fold(key): self.value(value)
-                    for key, value in pairs
-                    if key is not None
-                }
+                return {self._key(key, node): self.value(value) for key, value in pairs}
             case ast.List(elts=elements):
                 return [self.value(e) for e in elements]
             case ast.Tuple(elts=elements):
                 return tuple(self.value(e) for e in elements)
             case _:
                 found = self._context.capture.fold(node)
-                return self._expressions.parse(node) if found is NOT_CONSTANT else found
+                if found is NOT_CONSTANT:
+                    return self._expressions.parse(node)
+                if not is_attribute_value(found):
+                    message = f"{ast.unparse(node)} must be the value of an attribute, not {describe(found)}"
+                    hint = "valid: numbers, strings, members of pl's enumerations, dtypes, and lists of these"
+                    raise self._context.error(ParserTypeError, message, node, hint=hint)
+                return found
+
+    def _key(self, key: ast.expr | None, node: ast.Dict) -> str:
+        found = None if key is None else self._context.capture.fold(key)
+        if not isinstance(found, str):
+            message = "The keys of attributes must be strings"
+            raise self._context.error(ParserTypeError, message, key or node)
+        return found
 
     # ------------------------------------------------------------------------ scalar functions
 

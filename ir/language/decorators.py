@@ -14,6 +14,7 @@ from ..errors import (
     UnsupportedFeatureError,
 )
 from .context import Options
+from .names import is_attribute_value
 from .source import caller_span, calling_frame
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ def function(
     if external_source is not None:
         message = "A function must be written in the language, not taken from external_source"
         raise UnsupportedFeatureError(message, where)
+    if attrs is not None and not is_attribute_value(attrs):
+        message = "attrs must be a dict from strings to numbers, strings, enumerations or dtypes"
+        raise ParserTypeError(message, where)
     _check_place(type, level, role, where)
     options = Options(type, level, role, dict(attrs or {}), strict_ssa)
     if func is not None:

@@ -150,7 +150,7 @@ class ExpressionParser:
             case list() | tuple():
                 elements = cast("Sequence[object]", value)
                 return MakeTuple(tuple(self.constant(e, node) for e in elements), span)
-            case _ if hasattr(value, "__index__"):
+            case _ if hasattr(type(value), "__index__"):
                 number = int(cast("Any", value))
                 if not _INT64_MIN <= number <= _INT64_MAX:
                     message = (

@@ -12,6 +12,7 @@ from ..errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ..expr import ConstInt, Expr, IterArg, ScalarType, Var, index
 from .context import plural
 from .markers import Intrinsic, Unsupported
+from .typecheck import mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,6 +205,11 @@ class LoopParser:
             message = f"A loop that carries {wanted} must end in a yield of as many, not {found}"
             hint = "end it with a_next, b_next = pl.yield_(a, b), a name for each"
             raise self._context.error(ParserSyntaxError, message, node.target, hint=hint)
+        for arg, value in zip(args, block.values or (), strict=True):
+            fault = mismatch(arg.type, value.type)
+            if fault is not None:
+                message = f"The value yielded for {arg.name_hint!r} {fault}"
+                raise self._context.error(ParserTypeError, message, value.span)
         types: list[Type] = [arg.type for arg in args]
         results = self._body.yielded(block, types)
         for var in results:

@@ -5,8 +5,9 @@ Parser and printer both read these tables, so what is printed can be read back.
 
 from __future__ import annotations
 
+from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ..core import ForKind, FunctionType, Level, ParamDirection, Role
 from ..dtypes import (
@@ -26,11 +27,11 @@ from ..dtypes import (
     UInt64,
 )
 from ..errors import IRTypeError
-from ..types import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
+from ..expr import Expr
+from ..types import CompactMode, MemorySpace, MemRef, PadValue, TensorLayout, TileLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import Enum
+    from collections.abc import Mapping, Sequence
 
 #: Name in the language -> descriptor. Where two names mean one dtype, the first is printed.
 DTYPES: Final[Mapping[str, DType]] = MappingProxyType(
@@ -142,3 +143,21 @@ def dtype_name(dtype: DType) -> str:
 def enum_name(kind: type[Enum]) -> str | None:
     """Return the name of an enumeration in the language, or None if it has none."""
     return _ENUM_NAMES.get(kind)
+
+
+def is_attribute_value(value: object) -> bool:
+    """Return whether a Python value can be an attribute, and so be printed and read back."""
+    match value:
+        case Enum():
+            return enum_name(type(value)) is not None
+        case DType():
+            return value in DTYPES.values()
+        case None | bool() | int() | float() | str() | MemRef() | Expr():
+            return True
+        case list() | tuple():
+            return all(is_attribute_value(v) for v in cast("Sequence[object]", value))
+        case dict():
+            pairs = cast("dict[object, object]", value).items()
+            return all(isinstance(k, str) and is_attribute_value(v) for k, v in pairs)
+        case _:
+            return False

@@ -75,7 +75,9 @@ def _column(line: str, offset: int) -> int:
 
 @lru_cache(maxsize=16)
 def _parse(filename: str, text: str) -> Source:
-    lines = tuple(text.split("\n"))  # as Python counts them: a form feed ends no line
+    lines = tuple(
+        text.removesuffix("\n").split("\n")
+    )  # as Python counts them: a form feed ends no line
     try:
         return Source(filename, lines, ast.parse(text, filename))
     except SyntaxError as error:
@@ -185,3 +187,12 @@ def traceback_span(trace: TracebackType | None, filename: str) -> Span | None:
             found = _code_span(code, trace.tb_lasti, trace.tb_lineno)
         trace = trace.tb_next
     return found
+
+
+def raised_in_package(trace: TracebackType | None) -> bool:
+    """Return whether a traceback ends in code of this package, which is then at fault itself."""
+    name = ""
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__"))
+        trace = trace.tb_next
+    return name.partition(".")[0] == __name__.partition(".")[0]

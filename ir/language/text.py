@@ -13,7 +13,13 @@ from ..core import Function, Program
 from ..errors import InputError, ParserSyntaxError, UserError
 from .capture import Capture
 from .params import param_overrides
-from .source import open_source, register_text, syntax_error, traceback_span
+from .source import (
+    open_source,
+    raised_in_package,
+    register_text,
+    syntax_error,
+    traceback_span,
+)
 from .variables import Scope
 
 if TYPE_CHECKING:
@@ -111,6 +117,8 @@ def _execute(text: str, filename: str) -> dict[str, object]:
     except SyntaxError as error:
         raise syntax_error(error, filename, lines) from error
     except Exception as error:  # whatever the user's own code at module level raises
+        if raised_in_package(error.__traceback__):
+            raise
         where = traceback_span(error.__traceback__, filename)
         assert source is not None
         _explain(source, where, names, error)

@@ -59,15 +59,14 @@ def filled_view(
 def mismatch(wanted: Type, given: Type, *, check_layout: bool = True) -> str | None:
     """Return the end of a sentence about why `given` is not `wanted`, or None if it fits.
 
-    Compared are kind, dtype, rank, constant dimensions, and the layout of a tensor; a memory space
-    counts only where both have one.
+    Compared are kind, dtype, rank, constant dimensions, and the layout of a tensor; strides and a
+    memory space count only where both have them.
     """
     match wanted, given:
         case ScalarType(a), ScalarType(b):
             fits = a is b or (a in _WORDS and b in _WORDS)
         case TensorType(), TensorType():
-            same_layout = wanted.layout is given.layout or not check_layout
-            fits = _same_array(wanted, given) and same_layout
+            fits = _same_array(wanted, given) and (not check_layout or _same_order(wanted, given))
         case TileType(), TileType():
             spaces = {wanted.memory_space, given.memory_space} - {None}
             fits = _same_array(wanted, given) and (len(spaces) < 2 or not check_layout)
@@ -82,6 +81,11 @@ def mismatch(wanted: Type, given: Type, *, check_layout: bool = True) -> str | N
         return None
     found = "nothing" if isinstance(given, UnknownType) else type_text(given)
     return f"must be {type_text(wanted)}, not {found}"
+
+
+def _same_order(wanted: TensorType, given: TensorType) -> bool:
+    strides_differ = wanted.stride and given.stride and wanted.tensor_view != given.tensor_view
+    return wanted.layout is given.layout and not strides_differ
 
 
 def _same_array(wanted: TensorType | TileType, given: TensorType | TileType) -> bool:

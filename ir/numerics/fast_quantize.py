@@ -1,8 +1,8 @@
 """The quantisers of `reference_quantize` for float32 sources, compiled: the same bits.
 
 Almost every group takes the short way: with its scale's exponent subtracted from the exponent
-field, a source is the quotient already, and rounding is one integer or one float32 addition a lane
-wide. Groups whose scale is so small that subnormal sources would count, and groups with an
+field, a source is the quotient already, and rounding it is one float32 addition, many lanes at a
+time. Groups whose scale is so small that subnormal sources would count, and groups with an
 infinity, go element by element through the integer rounding of `parts`.
 """
 

@@ -9,10 +9,12 @@ import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output
 from scalebox.codegen.host import Allocate, Binary, BinaryOp, Const, For, Launch, Variable
+from scalebox.codegen.isa.program import make
 from scalebox.ir.dtypes import DType
 from scalebox.ir.errors import InputError, SimulationFault
 from scalebox.ir.numerics import pack, reference, scales
 from scalebox.sim.device import simulate
+from scalebox.sim.report import SimResult
 
 TILE = """
     ldparam x1, p0
@@ -199,8 +201,6 @@ def test_cycles_do_not_depend_on_data_and_data_not_on_cycles(bench: Any, rng: An
 
 def without_line(kernel: Kernel, line: int) -> Kernel:
     """Return the kernel with one instruction turned into a nop."""
-    from scalebox.codegen.isa.program import make
-
     program = [make("nop") if index == line else each for index, each in enumerate(kernel.program)]
     return dataclasses.replace(kernel, program=tuple(program))
 
@@ -275,9 +275,10 @@ def test_a_split_byte_is_told_with_what_would_be_right(bench: Any) -> None:
 
 def test_a_never_written_read_is_a_fault_a_warning_or_nothing(bench: Any, matmul: Matmul) -> None:
     kernel = without_line(matmul.kernel, 11)  # the A scales never reach their buffer
-    run = lambda checks: bench.run(  # noqa: E731 - three runs that differ in one word
-        kernel, matmul.buffers, scalars={"row": 0, "col": 0}, checks=checks
-    )
+
+    def run(checks: str) -> SimResult:
+        return bench.run(kernel, matmul.buffers, scalars={"row": 0, "col": 0}, checks=checks)
+
     with pytest.raises(SimulationFault) as caught:
         run("error")
     sentence = (

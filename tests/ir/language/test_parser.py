@@ -580,6 +580,8 @@ def test_a_call_may_stand_alone_and_strings_are_comments() -> None:
         ("y = pl.yield_(1)", "must end a branch of an if, or a loop"),
         ("if n > 0:\n    y = pl.yield_(1)\n    z = 2\nelse:\n    y = pl.yield_(1)", "must be the last statement"),
         ("for i, (s,) in pl.range(2, init_values=(0,)):\n    pl.yield_(s)", "must name what it hands on"),
+        ("for i, (s,) in pl.range(2, init_values=(0,)):\n    t = pl.yield_(n > 0)", "yielded for 's' must be"),
+        ("if n > 0:\n    y = pl.yield_(1)\nelse:\n    y = pl.yield_(1.5)", "from the else branch"),
         ("for i, (s,) in pl.range(2):\n    t = pl.yield_(s)", "as many init_values, not 0"),
         ("for i in pl.range(2, init_values=(0,)):\n    t = pl.yield_(i)", "0 values"),
         ("for i in pl.range(0, 4, 0):\n    a = i", "must not be 0"),

@@ -89,6 +89,23 @@ def test_text_that_is_no_python_shows_the_line() -> None:
         pl.parse("@pl.function\ndef f():\n    break\n")
 
 
+def test_lines_are_counted_as_python_counts_them() -> None:
+    text = (
+        "@pl.function\r\ndef f(n: pl.Scalar[pl.INDEX]):\r\n"
+        '    "a\x0cb\u2028c"\r\n    return lost\r\n'
+    )
+    with pytest.raises(UndefinedVariableError) as caught:
+        pl.parse(text)
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (4, 12)
+
+
+@pytest.mark.parametrize("text", ["x = '\x00'", "x = '\ud800'"])
+def test_text_that_python_cannot_read_is_an_error(text: str) -> None:
+    with pytest.raises(ParserSyntaxError, match="Python"):
+        pl.parse(text)
+
+
 def test_errors_in_a_text_show_the_text() -> None:
     with pytest.raises(UndefinedVariableError) as caught:
         pl.parse(FUNCTION.replace("return n", "return lost"))

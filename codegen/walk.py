@@ -1,0 +1,275 @@
+"""A symbolic run of a tree: what each pipe knows to be finished, and what it should know.
+
+The walk goes through the tree in program order and keeps for every pipe the set of steps of which all
+runs so far are finished before the pipe's next one begins: its own, since a pipe works in order, and
+those that a flag or a barrier told it of. Loops are walked until nothing changes, both arms of a
+branch are walked, and afterwards only what every way through agrees on is known. Sets are integers,
+a bit a step; each edge has a bit too, which is known to who knows that its flag was taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .hazards import Gaps
+from .tree import Block, Branch, Loop, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .hazards import Edge, Gap, Hazards
+
+STEADY_TRIPS = 8
+"""Trips after which a walk stops hoping that a loop's trips become alike, and takes what all share."""
+_CHUNK = 64
+
+
+@dataclass
+class Report:
+    """What a walk found.
+
+    Attributes:
+        missing: Orders that nothing keeps, each with the place where it is made.
+        up: Pairs of edges of one pair of pipes, the second set while the flag of the first may still
+            be up; an edge may be paired with itself.
+        order: The edges as they are first set.
+    """
+
+    missing: dict[Edge, None] = field(default_factory=dict["Edge", None])
+    up: set[tuple[Edge, Edge]] = field(default_factory=set[tuple["Edge", "Edge"]])
+    order: list[Edge] = field(default_factory=list["Edge"])
+
+
+class _Enough(Exception):  # noqa: N818 - control flow, caught where it is raised from
+    """One missing order is all that the caller wants to know."""
+
+
+def walk(
+    hazards: Hazards,
+    edges: Iterable[Edge],
+    barriers: Iterable[Gap] = (),
+    *,
+    flags: bool = False,
+) -> Report:
+    """Return what the tree lacks under `edges` and `barriers`.
+
+    Args:
+        hazards: The tree and its conflicts.
+        edges: The orders that are kept by flags.
+        barriers: The gaps with a barrier for all pipes.
+        flags: Whether to find which flags may be up at the same time.
+    """
+    run = _Walk(hazards, edges, barriers, flags=flags, one=False)
+    run.block(hazards.root)
+    return run.report
+
+
+def is_safe(hazards: Hazards, edges: Iterable[Edge], barriers: Iterable[Gap] = ()) -> bool:
+    """Return whether `edges` and `barriers` keep every order that the tree needs."""
+    run = _Walk(hazards, edges, barriers, flags=False, one=True)
+    try:
+        run.block(hazards.root)
+    except _Enough:
+        return False
+    return True
+
+
+@dataclass
+class _State:
+    """What is known on one way through the tree.
+
+    Attributes:
+        known: For each pipe, what it knows to be finished; a part of `run`.
+        run: What has run at all.
+        told: For each flag that is up, what its setter knew, and the length of the log then.
+    """
+
+    known: dict[int, int]
+    run: int
+    told: dict[Edge, tuple[int, int]]
+
+    def copy(self) -> _State:
+        return _State(dict(self.known), self.run, dict(self.told))
+
+    def same(self, other: _State) -> bool:
+        """Return whether both know the same; both must be settled."""
+        return (
+            self.run == other.run
+            and self.known == other.known
+            and all(bits == other.told[edge][0] for edge, (bits, _) in self.told.items())
+        )
+
+    def meet(self, other: _State) -> None:
+        """Keep what both know; what did not run on one way is as good as known there."""
+        mine, theirs = ~self.run, ~other.run
+        self.run |= other.run
+        for pipe, bits in self.known.items():
+            self.known[pipe] = (bits | mine) & (other.known[pipe] | theirs) & self.run
+        assert self.told.keys() == other.told.keys(), "flags are balanced on every way"
+        for edge, (bits, when) in self.told.items():
+            told = (bits | mine) & (other.told[edge][0] | theirs) & self.run
+            self.told[edge] = (told, when)
+
+
+class _Walk:
+    def __init__(
+        self,
+        hazards: Hazards,
+        edges: Iterable[Edge],
+        barriers: Iterable[Gap],
+        *,
+        flags: bool,
+        one: bool,
+    ) -> None:
+        edges = list(edges)
+        self._hazards = hazards
+        self._gaps = Gaps.of(edges, barriers)
+        self._flags = flags
+        self._one = one
+        first = len(hazards.steps)
+        self._bit = {edge: 1 << first + number for number, edge in enumerate(edges)}
+        self._edge_of = {first + number: edge for number, edge in enumerate(edges)}
+        self._of_pair: dict[tuple[int, int], int] = {}
+        for edge, bit in self._bit.items():
+            self._of_pair[edge.pair] = self._of_pair.get(edge.pair, 0) | bit
+        pipes = {step.pipe for step in hazards.steps}
+        self._state = _State({int(pipe): 0 for pipe in pipes}, 0, {})
+        self._log: list[int] = []
+        self._chunks: list[int] = []
+        self._after: dict[int, tuple[int, int]] = {}
+        self._seen: set[Edge] = set()
+        self.report = Report()
+
+    # ----------------------------------------------------------------- the tree
+
+    def block(self, block: Block) -> None:
+        """Walk one run of a block."""
+        for index, item in enumerate(block.items):
+            self._gap((block, index))
+            match item:
+                case Step():
+                    self._step(self._hazards.number[item])
+                case Loop():
+                    self._loop(item)
+                case Branch():
+                    self._branch(item)
+                case _:
+                    continue
+        self._gap((block, len(block.items)))
+
+    def _loop(self, loop: Loop) -> None:
+        """Walk trips until one more changes nothing; what follows may come after any number."""
+        trips = loop.trips
+        if trips == 0:
+            return
+        self._settle()
+        before = self._state.copy()
+        ways = [before] if trips is None else []
+        trip = 0
+        while True:
+            self.block(loop.body)
+            self._settle()
+            trip += 1
+            if trip == trips or self._state.same(before):
+                break
+            if trip > STEADY_TRIPS:
+                self._state.meet(before)
+            before = self._state.copy()
+            if trips is None:
+                ways.append(before)
+        for way in ways:
+            self._state.meet(way)
+
+    def _branch(self, branch: Branch) -> None:
+        before = self._state.copy()
+        self.block(branch.then_body)
+        self._settle()
+        after_then, self._state = self._state, before
+        self.block(branch.else_body)
+        self._settle()
+        self._state.meet(after_then)
+
+    # ----------------------------------------------------------------- events
+
+    def _record(self, bit: int) -> None:
+        """Something new runs: nobody knows it to be finished any more."""
+        state = self._state
+        if state.run & bit:
+            for pipe in state.known:
+                state.known[pipe] &= ~bit
+        state.run |= bit
+        self._log.append(bit)
+        if len(self._log) % _CHUNK == 0:
+            whole = 0
+            for each in self._log[-_CHUNK:]:
+                whole |= each
+            self._chunks.append(whole)
+
+    def _since(self, when: int) -> int:
+        """Return what ran since the log had length `when`."""
+        found = 0
+        chunk = -(-when // _CHUNK)
+        for each in self._log[when : chunk * _CHUNK]:
+            found |= each
+        for each in self._chunks[chunk:]:
+            found |= each
+        for each in self._log[max(when, len(self._chunks) * _CHUNK) :]:
+            found |= each
+        return found
+
+    def _settle(self) -> None:
+        """Bring what setters told up to now, so that states can be compared."""
+        now = len(self._log)
+        told = self._state.told
+        for edge, (bits, when) in told.items():
+            told[edge] = (bits & ~self._since(when), now)
+
+    def _step(self, number: int) -> None:
+        state, pipe = self._state, int(self._hazards.steps[number].pipe)
+        missing = self._hazards.clashes[number] & state.run & ~state.known[pipe]
+        while missing:
+            if self._one:
+                raise _Enough
+            latest = max(_bits(missing), key=lambda other: self._after[other][1])
+            self.report.missing.setdefault(self._hazards.edge(latest, number))
+            bits, when = self._after[latest]
+            state.known[pipe] |= bits & ~self._since(when)
+            missing &= ~state.known[pipe]
+        bit = 1 << number
+        self._record(bit)
+        state.known[pipe] |= bit
+        if not self._one:
+            self._after[number] = (state.known[pipe], len(self._log))
+
+    def _gap(self, gap: Gap) -> None:
+        for edge in self._gaps.sets.get(gap, ()):
+            self._set(edge)
+        if gap in self._gaps.barriers:
+            finished = 0
+            for bits in self._state.known.values():
+                finished |= bits
+            for pipe in self._state.known:
+                self._state.known[pipe] = finished
+        for edge in self._gaps.waits.get(gap, ()):
+            bits, when = self._state.told.pop(edge)
+            self._state.known[edge.dst] |= bits & ~self._since(when) | self._bit[edge]
+
+    def _set(self, edge: Edge) -> None:
+        state, bit = self._state, self._bit[edge]
+        if self._flags:
+            unknown = self._of_pair[edge.pair] & state.run & ~state.known[edge.src]
+            self.report.up.update((self._edge_of[n], edge) for n in _bits(unknown))
+            if edge not in self._seen:
+                self._seen.add(edge)
+                self.report.order.append(edge)
+        self._record(bit)
+        state.told[edge] = (state.known[edge.src], len(self._log))
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Yield the places of the ones of `number`."""
+    while number:
+        low = number & -number
+        yield low.bit_length() - 1
+        number ^= low
