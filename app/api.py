@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..codegen.executable import Executable
 from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
 from ..ir.core import Program
@@ -183,7 +185,7 @@ class Result:
         pipes = [pipe.name for pipe in PIPE_WORK]
         trace = chrome_trace(self.timeline, clock_hz=self.target.clock_hz, pipes=pipes)
         return Bundle(
-            inputs=dict(self.inputs),
+            inputs={name: _as_array(given) for name, given in self.inputs.items()},
             outputs=self.outputs if self.options["functional"] else None,
             golden=None if golden is None else dict(golden),
             executable=self.executable.to_bytes(),
@@ -203,6 +205,11 @@ class Result:
         from ..traces.bundle import save_bundle
 
         save_bundle(Path(directory), self.bundle())
+
+
+def _as_array(given: Any) -> Any:
+    """Return an input as a bundle holds it: a scalar is an array of rank 0."""
+    return np.asarray(given) if isinstance(given, int | float) else given
 
 
 def _program(given: object) -> Program:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..ir import numerics
-from ..ir.binding import logical_shape, natural_type
+from ..ir.binding import logical_shape, natural_type, source_name
 from ..ir.core import ParamDirection
 from ..ir.dtypes import DType, SimpleDType
 from ..ir.dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
@@ -50,12 +50,12 @@ def draw_inputs(function: Function, seed: int) -> dict[str, npt.NDArray[Any]]:
     for param, direction in zip(function.params, function.param_directions, strict=True):
         if isinstance(param.type, ScalarType):
             message = (
-                f"The scalar {param.name_hint!r} of {function.name!r} must be given by --inputs: only "
-                "tensors are drawn"
+                f"The scalar {source_name(param)!r} of {function.name!r} must be given by --inputs: "
+                "only tensors are drawn"
             )
             raise InputError(message)
         if isinstance(param.type, TensorType) and direction is not ParamDirection.Out:
-            drawn[param.name_hint] = _draw(rng, param.type)
+            drawn[source_name(param)] = _draw(rng, param.type)
     return drawn
 
 
@@ -75,10 +75,10 @@ def _draw(rng: np.random.Generator, type_: TensorType) -> npt.NDArray[Any]:
 
 
 def _scales(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Return codes of which neighbours along each axis differ, under any start."""
+    """Return codes of which neighbours along each axis differ, and so do boxes beside each other."""
     steps = np.arange(len(shape)) * 3 + 4
     place = np.tensordot(steps, np.indices(shape), axes=1)
-    return ((place + rng.integers(0, _SCALES)) % _SCALES + _LEAST_SCALE).astype(np.uint8)
+    return (rng.permutation(_SCALES)[place % _SCALES] + _LEAST_SCALE).astype(np.uint8)
 
 
 def given_inputs(arrays: Mapping[str, Any]) -> dict[str, Any]:

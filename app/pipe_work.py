@@ -16,6 +16,6 @@ PIPE_WORK: Mapping[Pipe, str] = {
     Pipe.FIX: "accumulator -> global memory",
     Pipe.V: "vector unit",
     Pipe.MTE3: "vector buffer -> global memory",
-    Pipe.S: "issues instructions to the others",
+    Pipe.S: "issues to the other pipes",
 }
 """What each pipe does, in the order in which data flows through them; last, who leads them."""

@@ -101,7 +101,8 @@ class RunReport:
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
         result, simulation = self.result, self.result.simulation
-        verdicts = {o.name: o for o in self.comparison.outputs} if self.comparison else {}
+        compared = self.comparison.outputs if self.comparison is not None else ()
+        verdicts = {output.name: output for output in compared}
         outputs = {
             name: {
                 "shape": list(array.shape),

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..ir.dtypes.boxes import BOX_BYTES as SCALE_BOX_BYTES
+from ..ir.dtypes.boxes import BOX_GROUPS, GROUP
 from ..ir.expr import Expr
+from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up
 from .isa.vocabulary import ElementType, MadInit, Space
 from .tree import Region, whole_tensor
 
@@ -18,13 +21,11 @@ if TYPE_CHECKING:
 
     from .kernel import View
 
-UNIT = 32
-BOX_ROWS = 16
-BOX_BYTES = 512
-SUM_BOX_BYTES = 1024
-"""Bytes of a box of 16 x 16 FP32 sums."""
-GROUP = 32
-BOX_GROUPS = 2
+BOX_BYTES = FRACTAL_ROWS * FRACTAL_BYTES
+"""Bytes of a box of operand elements."""
+SUM_BYTES = 4
+SUM_BOX_BYTES = FRACTAL_ROWS * FRACTAL_ROWS * SUM_BYTES
+"""Bytes of a box of FP32 sums."""
 
 Regions = tuple[Region, ...]
 
@@ -43,16 +44,16 @@ def accesses(
     match mnemonic:
         case "gm_to_l1_nz":
             view = views[f["view"]]
-            columns = _up(f["cols"] * view.bits, 8 * UNIT)
-            pitch = f["l1_rows"] // BOX_ROWS * BOX_BYTES
-            tile = _runs(Space.L1, f["l1"], columns, pitch, f["rows"] * UNIT)
+            columns = _up(f["cols"], c0_elements(view.bits))
+            pitch, size = f["l1_rows"] * FRACTAL_BYTES, f["rows"] * FRACTAL_BYTES
+            tile = _runs(Space.L1, f["l1"], columns, pitch, size)
             return (whole_tensor(view.param),), tile
         case "gm_to_l1_row":
             view = views[f["view"]]
-            size = _up(f["cols"] * view.bits, 8 * UNIT) * UNIT
+            size = _whole(_up(f["cols"] * view.bits, 8))
             return (whole_tensor(view.param),), _runs(Space.L1, f["l1"], 1, 0, size)
         case "gm_to_l1_boxes":
-            pitch, size = f["l1_nj"] * UNIT, f["nj"] * UNIT
+            pitch, size = f["l1_nj"] * SCALE_BOX_BYTES, f["nj"] * SCALE_BOX_BYTES
             tile = _runs(Space.L1, f["l1"], f["ni"], pitch, size)
             return (whole_tensor(views[f["view"]].param),), tile
         case "l1_to_l0a":
@@ -63,49 +64,49 @@ def accesses(
                 _runs(Space.L0A, f["dst"], columns, f["dst_pitch"] * BOX_BYTES, size),
             )
         case "l1_to_l0b":
-            wide = 8 * UNIT // f["bits"]
-            pitch = f["src_k"] // BOX_ROWS * BOX_BYTES
-            boxes = _up(f["k"], wide) * _up(f["n"], BOX_ROWS)
+            wide = c0_elements(f["bits"])
+            pitch, size = f["src_k"] * FRACTAL_BYTES, f["k"] * FRACTAL_BYTES
+            boxes = _up(f["k"], wide) * _up(f["n"], FRACTAL_ROWS)
             return (
-                _runs(Space.L1, f["src"], _up(f["n"], wide), pitch, f["k"] * UNIT),
+                _runs(Space.L1, f["src"], _up(f["n"], wide), pitch, size),
                 _runs(Space.L0B, f["dst"], 1, 0, boxes * BOX_BYTES),
             )
         case "l1_to_scale_a" | "l1_to_scale_b":
             space = Space.SCALE_A if mnemonic.endswith("a") else Space.SCALE_B
-            rows, size = f["row_boxes"], f["col_boxes"] * UNIT
+            rows, size = f["row_boxes"], f["col_boxes"] * SCALE_BOX_BYTES
             return (
-                _runs(Space.L1, f["src"], rows, f["src_pitch"] * UNIT, size),
+                _runs(Space.L1, f["src"], rows, f["src_pitch"] * SCALE_BOX_BYTES, size),
                 _runs(space, f["dst"], 1, 0, rows * size),
             )
         case "l1_to_bias":
-            size = _up(f["bytes"], UNIT) * UNIT
+            size = _whole(f["bytes"])
             return _runs(Space.L1, f["src"], 1, 0, size), _runs(Space.BIAS, f["dst"], 1, 0, size)
         case "mad_mx":
             return _mad(f)
         case _:
             assert mnemonic == "l0c_to_gm", f"{mnemonic} has no rule for the bytes it touches"
-            pitch = f["src_rows"] // BOX_ROWS * SUM_BOX_BYTES
-            columns, size = _up(f["cols"], BOX_ROWS), f["rows"] * SUM_BOX_BYTES // BOX_ROWS
+            columns, row = _up(f["cols"], FRACTAL_ROWS), FRACTAL_ROWS * SUM_BYTES
+            pitch, size = f["src_rows"] * row, f["rows"] * row
             target = whole_tensor(views[f["view"]].param)
             return _runs(Space.L0C, f["l0c"], columns, pitch, size), (target,)
 
 
 def _mad(f: Mapping[str, int]) -> tuple[Regions, Regions]:
-    wide = 8 * UNIT // ElementType(f["a_type"]).bits
-    rows, columns, depth = _up(f["m"], BOX_ROWS), _up(f["n"], BOX_ROWS), _up(f["k"], wide)
+    rows, columns = _up(f["m"], FRACTAL_ROWS), _up(f["n"], FRACTAL_ROWS)
+    depth = _up(f["k"], c0_elements(ElementType(f["a_type"]).bits))
     groups = _up(_up(f["k"], GROUP), BOX_GROUPS)
     sums = _runs(Space.L0C, f["c"], 1, 0, rows * columns * SUM_BOX_BYTES)
     reads = (
         *_runs(Space.L0A, f["a"], 1, 0, rows * depth * BOX_BYTES),
         *_runs(Space.L0B, f["b"], 1, 0, columns * depth * BOX_BYTES),
-        *_runs(Space.SCALE_A, f["a"] >> 4, 1, 0, rows * groups * UNIT),
-        *_runs(Space.SCALE_B, f["b"] >> 4, 1, 0, columns * groups * UNIT),
+        *_runs(Space.SCALE_A, f["a"] >> 4, 1, 0, rows * groups * SCALE_BOX_BYTES),
+        *_runs(Space.SCALE_B, f["b"] >> 4, 1, 0, columns * groups * SCALE_BOX_BYTES),
     )
     match f["init"]:
         case MadInit.ACC:
             reads = (*reads, *sums)
         case MadInit.BIAS:
-            reads = (*reads, *_runs(Space.BIAS, f["bias"], 1, 0, _up(f["n"] * 4, UNIT) * UNIT))
+            reads = (*reads, *_runs(Space.BIAS, f["bias"], 1, 0, _whole(f["n"] * SUM_BYTES)))
         case _:
             pass
     return reads, sums
@@ -114,6 +115,11 @@ def _mad(f: Mapping[str, int]) -> tuple[Regions, Regions]:
 def _up(value: int, unit: int) -> int:
     """Return how many units hold `value`."""
     return -(-value // unit)
+
+
+def _whole(size: int) -> int:
+    """Return `size` bytes, a partial unit counted whole."""
+    return round_up(size, FRACTAL_BYTES)
 
 
 def _runs(space: Space, base: int, count: int, pitch: int, size: int) -> Regions:

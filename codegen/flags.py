@@ -162,7 +162,9 @@ class _Round:
         if self._changed:
             return None
         for edge in self._order:
-            crowd = [e for e in self._clashes[edge] if e in self._numbers and not self._eased(e, edge)]
+            crowd = [
+                e for e in self._clashes[edge] if e in self._numbers and not self._eased(e, edge)
+            ]
             taken = {self._numbers[e] for e in crowd}
             free = next((n for n in range(FLAG_IDS) if n not in taken), None)
             self._numbers[edge] = self._relieve(edge, crowd) if free is None else free
@@ -172,7 +174,9 @@ class _Round:
         """Let the setter of a flag wait, each time, until the flag was taken the last time."""
         self._changed = True
         pipes = (edge.dst, edge.src)
-        back = self._owner.answer_to(edge.block, edge.y, edge.x, pipes) if edge.x != edge.y else None
+        back = (
+            self._owner.answer_to(edge.block, edge.y, edge.x, pipes) if edge.x != edge.y else None
+        )
         if back is None or not self._owner.gentle or not self._owner.answer(back):
             self._owner.block_off(edge)
 

@@ -138,9 +138,7 @@ class Hazards:
         return None
 
 
-def _steps_of(
-    block: Block, path: Path, path_of: dict[Block, Path]
-) -> Iterator[tuple[Step, Path]]:
+def _steps_of(block: Block, path: Path, path_of: dict[Block, Path]) -> Iterator[tuple[Step, Path]]:
     for index, item in enumerate(block.items):
         here = (*path, (block, index))
         if isinstance(item, Step):

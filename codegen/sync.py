@@ -85,22 +85,25 @@ def _stretched(hazards: Hazards, edges: list[Edge]) -> list[Edge]:
     wide = [_wide(edge) for edge in edges]
     if is_safe(hazards, wide):
         return wide
-    done = list(edges)
-    for index, edge in enumerate(edges):
-        around = edge.around
-        if around is None:
-            continue
+    done = dict.fromkeys(edges)
+    for edge in edges:
+        if edge.around is not None:
+            _stretch(hazards, done, edge, edge.around)
+    return list(done)
 
-        def attempt(changed: Around, index: int = index, edge: Edge = edge) -> bool:
-            trial = [*done[:index], replace(edge, around=changed), *done[index + 1 :]]
-            return is_safe(hazards, trial)
 
-        prime = _nearest(0, around.index, lambda gap: attempt(replace(around, prime=gap)))
-        around = replace(around, prime=prime)
-        end = len(around.block.items)
-        drain = _nearest(end, around.index + 1, lambda gap: attempt(replace(around, drain=gap)))
-        done[index] = replace(edge, around=replace(around, drain=drain))
-    return done
+def _stretch(hazards: Hazards, edges: dict[Edge, None], edge: Edge, around: Around) -> None:
+    """Replace `edge` of `edges` by one whose flag is up for as long as the orders allow."""
+    del edges[edge]
+
+    def works(changed: Around) -> bool:
+        return is_safe(hazards, [*edges, replace(edge, around=changed)])
+
+    end = len(around.block.items)
+    prime = _nearest(0, around.index, lambda gap: works(replace(around, prime=gap)))
+    early = replace(around, prime=prime)
+    drain = _nearest(end, around.index + 1, lambda gap: works(replace(early, drain=gap)))
+    edges[replace(edge, around=replace(early, drain=drain))] = None
 
 
 def _wide(edge: Edge) -> Edge:

@@ -100,16 +100,19 @@ class _State:
             and all(bits == other.told[edge][0] for edge, (bits, _) in self.told.items())
         )
 
-    def meet(self, other: _State) -> None:
-        """Keep what both know; what did not run on one way is as good as known there."""
+    def meet(self, other: _State, now: int) -> None:
+        """Keep what both know; what did not run on one way is as good as known there.
+
+        Both must be settled; `now` is the log's length.
+        """
         mine, theirs = ~self.run, ~other.run
         self.run |= other.run
         for pipe, bits in self.known.items():
             self.known[pipe] = (bits | mine) & (other.known[pipe] | theirs) & self.run
         assert self.told.keys() == other.told.keys(), "flags are balanced on every way"
-        for edge, (bits, when) in self.told.items():
+        for edge, (bits, _) in self.told.items():
             told = (bits | mine) & (other.told[edge][0] | theirs) & self.run
-            self.told[edge] = (told, when)
+            self.told[edge] = (told, now)
 
 
 class _Walk:
@@ -174,21 +177,26 @@ class _Walk:
             if trip == trips or self._state.same(before):
                 break
             if trip > STEADY_TRIPS:
-                self._state.meet(before)
+                self._state.meet(before, len(self._log))
             before = self._state.copy()
             if trips is None:
                 ways.append(before)
         for way in ways:
-            self._state.meet(way)
+            self._state.meet(way, len(self._log))
 
     def _branch(self, branch: Branch) -> None:
-        before = self._state.copy()
+        self._settle()
+        start, before = len(self._log), self._state.copy()
         self.block(branch.then_body)
         self._settle()
+        then_log = self._cut_log(start)
         after_then, self._state = self._state, before
         self.block(branch.else_body)
         self._settle()
-        self._state.meet(after_then)
+        else_log = self._cut_log(start)
+        for bit in (*then_log, *else_log):
+            self._write(bit)
+        self._state.meet(after_then, len(self._log))
 
     # ----------------------------------------------------------------- events
 
@@ -199,12 +207,22 @@ class _Walk:
             for pipe in state.known:
                 state.known[pipe] &= ~bit
         state.run |= bit
+        self._write(bit)
+
+    def _write(self, bit: int) -> None:
         self._log.append(bit)
         if len(self._log) % _CHUNK == 0:
             whole = 0
             for each in self._log[-_CHUNK:]:
                 whole |= each
             self._chunks.append(whole)
+
+    def _cut_log(self, start: int) -> list[int]:
+        """Take the log's part from `start` on away, as if it had not happened, and return it."""
+        part = self._log[start:]
+        del self._log[start:]
+        del self._chunks[start // _CHUNK :]
+        return part
 
     def _since(self, when: int) -> int:
         """Return what ran since the log had length `when`."""
@@ -234,7 +252,7 @@ class _Walk:
             latest = max(_bits(missing), key=lambda other: self._after[other][1])
             self.report.missing.setdefault(self._hazards.edge(latest, number))
             bits, when = self._after[latest]
-            state.known[pipe] |= bits & ~self._since(when)
+            state.known[pipe] |= bits & ~self._since(when) | 1 << latest
             missing &= ~state.known[pipe]
         bit = 1 << number
         self._record(bit)

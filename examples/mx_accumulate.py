@@ -29,6 +29,7 @@ class MxAccumulate:
         base: pl.Out[pl.Tensor[[M, N], pl.FP32]],
         accumulated: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Multiply, store, add the product again, store again."""
         a_l1 = pl.load(a, [0, 0], [M, K], target_memory=pl.Mem.Mat)
         as_l1 = pl.load(a_scale, [0, 0], [M, GROUPS], target_memory=pl.Mem.Mat)
         b_l1 = pl.load(b, [0, 0], [K, N], target_memory=pl.Mem.Mat)
@@ -54,5 +55,6 @@ class MxAccumulate:
         base: pl.Out[pl.Tensor[[M, N], pl.FP32]],
         accumulated: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Launch the kernel once."""
         base, accumulated = self.gemm_twice(a, a_scale, b, b_scale, base, accumulated)
         return base, accumulated

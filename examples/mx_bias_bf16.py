@@ -32,6 +32,7 @@ class MxBiasBf16:
         bias: pl.Tensor[[1, N], pl.FP32],
         c: pl.Out[pl.Tensor[[M, N], pl.BF16]],
     ):
+        """Multiply onto the bias, then round to BF16."""
         pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
 
         # Calls may be nested; each inner call makes a tile without a name.
@@ -70,5 +71,6 @@ class MxBiasBf16:
         bias: pl.Tensor[[1, N], pl.FP32],
         c: pl.Out[pl.Tensor[[M, N], pl.BF16]],
     ):
+        """Launch the kernel once."""
         c = self.gemm(a, a_scale, b, b_scale, bias, c)
         return c

@@ -31,6 +31,7 @@ class MxFp4:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Multiply, a step of K at a time."""
         pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
 
         a_l1 = pl.load(a, [0, 0], [M, STEP], target_memory=pl.Mem.Mat)
@@ -67,5 +68,6 @@ class MxFp4:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Launch the kernel once."""
         c = self.gemm(a, a_scale, b, b_scale, c)
         return c

@@ -40,6 +40,7 @@ class MxMatmul:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Multiply, a step of K at a time."""
         pl.static_assert(K % STEP == 0, "K must be a multiple of STEP")
 
         # The first step of K starts the accumulator.
@@ -80,5 +81,6 @@ class MxMatmul:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Launch the kernel once."""
         c = self.gemm(a, a_scale, b, b_scale, c)
         return c

@@ -30,6 +30,7 @@ class MxMixedFp8:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Multiply, all of K at once."""
         a_l1 = pl.load(a, [0, 0], [M, K], target_memory=pl.Mem.Mat)
         as_l1 = pl.load(a_scale, [0, 0], [M, GROUPS], target_memory=pl.Mem.Mat)
         b_l1 = pl.load(b, [0, 0], [K, N], target_memory=pl.Mem.Mat)
@@ -51,5 +52,6 @@ class MxMixedFp8:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Launch the kernel once."""
         c = self.gemm(a, a_scale, b, b_scale, c)
         return c

@@ -35,6 +35,7 @@ class MxTiled:
         row: pl.Scalar[pl.INDEX],
         col: pl.Scalar[pl.INDEX],
     ):
+        """Make the tile of C whose corner is (row, col)."""
         pl.static_assert(M % TILE_M == 0, "M must be a multiple of TILE_M")
         pl.static_assert(K % TILE_K == 0, "K must be a multiple of TILE_K")
         pl.static_assert(N % TILE_N == 0, "N must be a multiple of TILE_N")
@@ -75,6 +76,7 @@ class MxTiled:
         b_scale: pl.Tensor[[GROUPS, N], pl.FP8E8M0, pl.MX_B_NN],
         c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
     ):
+        """Launch the kernel for every tile of C."""
         for row in pl.range(0, M, TILE_M):
             for col in pl.range(0, N, TILE_N):
                 c = self.tile(a, a_scale, b, b_scale, c, row, col)

@@ -141,7 +141,7 @@ class Writer:
             case TileType():
                 return self._tile(type_)
             case TupleType():
-                inner = ", ".join(self.type(t) for t in type_.types)
+                inner = ", ".join(self.type(t) for t in type_.types) or "()"
                 return f"{self.prefix}.Tuple[{inner}]"
             case CommCtxType():
                 return f"{self.prefix}.CommCtx"

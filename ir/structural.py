@@ -140,9 +140,10 @@ class _Comparer:
             self.compare(function, right.functions[name], f"{path}.{name.name}")
 
     def _function(self, left: Function, right: Function, path: str) -> None:
-        for name in ("func_type", "level", "role", "param_directions", "attrs"):
+        for name in ("func_type", "level", "role", "param_directions"):
             self.compare(getattr(left, name), getattr(right, name), f"{path}.{name}")
         self._defines(left.params, right.params, f"{path}.params")
+        self.compare(left.attrs, right.attrs, f"{path}.attrs")  # they may name parameters
         self.compare(left.return_types, right.return_types, f"{path}.return_types")
         self.compare(left.body, right.body, f"{path}.body")
 

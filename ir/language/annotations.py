@@ -104,7 +104,13 @@ class AnnotationParser:
     # ------------------------------------------------------------------------ structure
 
     def _item(self, node: ast.expr) -> _Item:
-        return _Item(node, self._context.capture.fold(node))
+        fold = self._context.capture.fold
+        views: tuple[object, ...] = (TensorView, TileView)
+        is_view = isinstance(node, ast.Call) and any(fold(node.func) is view for view in views)
+        is_form = isinstance(node, ast.Subscript) and form_kind(fold(node.value)) is not None
+        if is_view or is_form:
+            return _Item(node, NOT_CONSTANT)  # its parts are read one by one
+        return _Item(node, fold(node))
 
     def _opened(self, item: _Item) -> tuple[AnnotationKind, list[_Item]]:
         """Return what kind of annotation an item is, and what stands in its brackets."""
@@ -323,10 +329,9 @@ class AnnotationParser:
         for name in ("stride", "valid_shape"):
             dims: tuple[Expr, ...] = getattr(view, name)
             if dims and len(dims) != len(shape):
-                message = (
-                    f"{name} must have an element for each of {plural(len(shape), 'dimension')}"
-                )
-                raise self._error(f"{message}, not {len(dims)}", node)
+                wanted = plural(len(shape), "element")
+                message = f"{name} of a view must have {wanted}, one a dimension, not {len(dims)}"
+                raise self._error(message, node)
             if not all(map(_is_integer, dims)):
                 message = f"{name} of a view must be a list of integers"
                 raise self._error(message, node)

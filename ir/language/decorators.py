@@ -99,7 +99,7 @@ def function(
     if external_source is not None:
         message = "A function must be written in the language, not taken from external_source"
         raise UnsupportedFeatureError(message, where)
-    if attrs is not None and not is_attribute_value(attrs):
+    if attrs is not None and not (isinstance(attrs, dict) and is_attribute_value(attrs)):
         message = "attrs must be a dict from strings to numbers, strings, enumerations or dtypes"
         raise ParserTypeError(message, where)
     _check_place(type, level, role, where)

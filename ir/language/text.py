@@ -117,7 +117,8 @@ def _execute(text: str, filename: str) -> dict[str, object]:
     except SyntaxError as error:
         raise syntax_error(error, filename, lines) from error
     except Exception as error:  # whatever the user's own code at module level raises
-        if raised_in_package(error.__traceback__):
+        known = isinstance(error, TypeError | ValueError)  # of a call with wrong arguments
+        if raised_in_package(error.__traceback__) and not known:
             raise
         where = traceback_span(error.__traceback__, filename)
         assert source is not None

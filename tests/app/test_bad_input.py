@@ -15,6 +15,7 @@ import scalebox
 from scalebox.app.cli import main
 from scalebox.ir.core import Program
 from scalebox.ir.errors import ExecutableError, InputError, IRTypeError, MachineError, UserError
+from scalebox.traces.arrays import save_arrays
 
 Array = npt.NDArray[Any]
 Gemm = Callable[..., Program]
@@ -53,8 +54,8 @@ def folder(
     Path("plain.py").write_text("x = 1\n")
     Path("two.py").write_text(kernel_text(*SIZES) * 2 + "\n@pl.program\nclass Other: ...\n")
     codes = {name: array.view(np.uint8) for name, array in good.items()}
-    np.savez("good.npz", **codes)
-    np.savez("wrong.npz", **{**codes, "a": codes["a"][:16]})
+    save_arrays(Path("good.npz"), codes)
+    save_arrays(Path("wrong.npz"), {**codes, "a": codes["a"][:16]})
     program = scalebox.pl.parse(kernel_text(*SIZES))
     assert isinstance(program, Program)
     scalebox.compile(program).save("kernel.sbx")
@@ -159,7 +160,7 @@ def test_an_unknown_input_is_refused_and_the_known_ones_are_listed(
     ],
 )
 def test_an_option_of_run_that_does_not_exist(
-    options: dict[str, str],
+    options: dict[str, Any],
     kind: type[UserError],
     message: str,
     gemm: Gemm,
@@ -172,11 +173,12 @@ def test_an_option_of_run_that_does_not_exist(
 
 @pytest.mark.parametrize("given", [None, "k.py", int, {}])
 def test_what_is_compiled_must_be_a_program(given: Any) -> None:
+    wrong: Any = given
     described = "the class int" if given is int else f"a {type(given).__name__}"
     for call in (
-        lambda: scalebox.compile(given),
-        lambda: scalebox.run(given, {}),
-        lambda: scalebox.interpret(given, {}),
+        lambda: scalebox.compile(wrong),
+        lambda: scalebox.run(wrong, {}),
+        lambda: scalebox.interpret(wrong, {}),
     ):
         with pytest.raises(IRTypeError) as caught:
             call()

@@ -219,7 +219,7 @@ MISTAKES = {
 }
 
 
-@pytest.fixture(params=MISTAKES.values(), ids=MISTAKES.keys())
+@pytest.fixture(params=MISTAKES.values(), ids=list(MISTAKES))
 def mistake(request: pytest.FixtureRequest) -> Mistake:
     return request.param
 

@@ -25,8 +25,7 @@ E4M3 = ml_dtypes.float8_e4m3fn
 E5M2 = ml_dtypes.float8_e5m2
 # Values of the 16 codes of the 4-bit formats.
 E2M1_VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
-E1M2_VALUES = np.array([0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75])
-E1M2_VALUES = np.concatenate([E1M2_VALUES, -E1M2_VALUES])
+E1M2_VALUES = np.concatenate([np.arange(8) / 4, -np.arange(8) / 4])
 NAN_SCALE = 255
 UNIT_SCALE = 127
 PLAIN_NAN = 0x7FC00000
@@ -83,7 +82,7 @@ def group_by_group(
             for digits, exponent in zip(dot.flat, exponents.flat, strict=True)
         ]
         with np.errstate(over="ignore", invalid="ignore"):
-            total = total + np.float32(parts).reshape(m, n)
+            total = total + np.array(parts, np.float32).reshape(m, n)
     return total
 
 

@@ -8,6 +8,7 @@ class Attributes:
         pl.func_attr(
             {
                 "flag": True,
+                "size": n,
                 "text": 'it is "quoted"',
                 "layouts": [pl.MX_A_ZZ, pl.ND],
                 "pair": (1, 2.5),

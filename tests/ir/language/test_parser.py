@@ -648,3 +648,41 @@ def test_a_deep_expression_is_an_error_not_a_crash() -> None:
 def test_static_assert_leaves_nothing_behind() -> None:
     (only,) = statements("pl.static_assert(64 % 32 == 0, 'fits')\nreturn n", N)
     assert isinstance(only, ReturnStmt)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("pl.Tensor[[64, 64], pl.FP32, pl.TensorView(layout=True)]", "layout of a view must be"),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.TensorView(stride=[1], layout=pl.ND)]", "2 elements"),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.TensorView(stride=[1, 64])]", "must name its layout"),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.TensorView(order=pl.ND)]", "the argument order="),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.ND, pl.ND]", "not a second one"),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.Mem.Mat]", "third slot must be a layout"),
+        ("pl.Tensor[[64, 64], pl.FP32, pl.MemRef(3, 0, 1)]", "must hold a name and integers"),
+        ("pl.Tensor[[64, 64]]", "must hold a shape and a dtype"),
+        ("pl.Tensor[[64, 0], pl.FP32]", "must be positive, not 0"),
+        ("pl.Tensor[[64, 1.5], pl.FP32]", "must be an integer"),
+        ("pl.Tensor[[64, 64], pl.HF8]", "pl.HF8 is not part"),
+        ("pl.Tensor[[64, 64], 32]", "must hold a dtype"),
+        ("pl.Tensor", "must say more, in square brackets"),
+        ("pl.DistributedTensor[[64], pl.FP32]", "is not part of this language"),
+        ("pl.Tile[[64, 64], pl.FP32, pl.MemRef('m', 0, 4)]", "must name its memory"),
+        ("pl.Tile[[64, 64], pl.FP32, pl.ND]", "each once, not pl.ND"),
+        ("pl.Tile[[64, 64], pl.FP32, pl.Mem.Mat, pl.TileView(fractal='x')]", "fractal of a view"),
+        ("pl.Tile[[64, 64], pl.FP32, pl.TileView(valid_shape=[1.5, 2])]", "list of integers"),
+        ("pl.Scalar[pl.MXFP4]", "dtype of one plane"),
+        ("pl.Scalar[pl.INDEX, pl.INDEX]", "must hold one dtype"),
+        ("pl.Out[pl.Tensor[[4], pl.FP32], 3]", "must hold one type"),
+        ("pl.Out[pl.Out[pl.Tensor[[4], pl.FP32]]]", "around the type of a parameter only"),
+        ("'pl.Tensor'", "must be a type"),
+        ("int", "must be a type"),
+        ("pl.load", "must be a type"),
+    ],
+)
+def test_what_an_annotation_must_not_be(annotation: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        function_of("return", f"x: {annotation}")
+    assert message in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.line == 2

@@ -1,0 +1,92 @@
+"""Where the tiles of a compiled kernel lie, and what static extents they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from ..ir.errors import IRTypeError
+from ..ir.types import MemorySpace, TileType, constant_dims
+from .isa.vocabulary import Space
+
+if TYPE_CHECKING:
+    from ..ir.dtypes import SimpleDType
+    from ..ir.errors import Span
+    from ..ir.expr import Expr
+    from ..ir.types import Dims
+
+SPACES = {
+    MemorySpace.Mat: Space.L1,
+    MemorySpace.Left: Space.L0A,
+    MemorySpace.Right: Space.L0B,
+    MemorySpace.Acc: Space.L0C,
+    MemorySpace.Bias: Space.BIAS,
+    MemorySpace.LeftScale: Space.SCALE_A,
+    MemorySpace.RightScale: Space.SCALE_B,
+    MemorySpace.Vec: Space.UB,
+}
+"""The machine's name of each memory that tiles lie in."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A placed tile: byte address in a memory, physical and valid extents in elements."""
+
+    space: Space
+    address: int
+    rows: int
+    cols: int
+    valid_rows: int
+    valid_cols: int
+    dtype: SimpleDType
+
+
+def place_of(value: Expr, span: Span) -> Place:
+    """Return where a tile lies, after AllocateMemoryAddr.
+
+    Args:
+        value: A tile variable.
+        span: Where it is used, for an error.
+
+    Raises:
+        IRTypeError: For a tile whose shape or valid shape is not constant.
+    """
+    tile = value.type
+    assert isinstance(tile, TileType)
+    assert tile.memory_space is not None
+    assert tile.memref is not None, "tiles have memory references after InitMemRef"
+    rows, cols = constant(tile.shape, "The shape of a tile that is compiled", span)
+    valid = constant(tile.valid_shape, "The valid shape of a tile that is compiled", span)
+    return Place(
+        SPACES[tile.memory_space],
+        tile.memref.byte_offset,
+        rows,
+        cols,
+        valid[0],
+        valid[1],
+        cast("SimpleDType", tile.dtype),
+    )
+
+
+def constant(dims: Dims, what: str, span: Span) -> tuple[int, ...]:
+    """Return dimensions as integers.
+
+    Args:
+        dims: Extents, offsets or strides.
+        what: Beginning of the message, as "The shape of a tile".
+        span: Where the error is shown.
+
+    Raises:
+        IRTypeError: When one is not a constant.
+    """
+    values = constant_dims(dims)
+    if values is None:
+        message = f"{what} must be constant, not symbolic"
+        raise IRTypeError(message, span)
+    return values
+
+
+def space_name(value: Expr) -> str:
+    """Return the memory of a tile, as the language calls it."""
+    space = cast("TileType", value.type).memory_space
+    return space.name if space is not None else "no memory"

@@ -1,0 +1,89 @@
+"""The text of a run: what it says, that its figures are the run's, and that it fits a terminal."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scalebox.app.pipe_work import PIPE_WORK
+from scalebox.app.report import RunReport
+from scalebox.app.run_command import RunOptions, run_kernel
+from scalebox.codegen.isa.vocabulary import Pipe
+
+Text = Callable[..., str]
+
+
+@pytest.fixture
+def report(kernel_text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").write_text(kernel_text(64, 512, 64, step=128))
+    return run_kernel(RunOptions(kernel=Path("kernel.py")))
+
+
+def test_the_report_reads_as_it_should(report: RunReport) -> None:
+    result = report.result
+    work = result.cycles - 4950
+    lines = report.lines()
+    assert lines[:4] == [
+        "kernel.py: gemm on machine a5, inputs drawn with seed 0",
+        "",
+        "golden   equal bit for bit, all 4,096 elements of c",
+        "         (golden is what numpy computes from the kernel as it is written)",
+    ]
+    assert lines[4] == (
+        f"cycles   {result.cycles:,} = 4,950 launch + {work:,} work; "
+        f"{result.microseconds:.3f} microseconds at 1.65 GHz"
+    )
+    rate = 64 * 512 * 64 / work
+    assert lines[5] == f"MACs     {rate:,.0f} a work cycle, {rate / 8192:.1%} of the peak of 8,192"
+    assert lines[-2:] == [
+        f"bundle   {Path('scalebox-runs') / 'kernel'}",
+        "         its timeline.json opens in https://ui.perfetto.dev",
+    ]
+
+
+def test_the_table_has_a_line_for_every_pipe_that_worked(report: RunReport) -> None:
+    (pipes,) = report.result.pipes
+    lines = report.lines()
+    table = lines[lines.index("", 2) + 2 :][: len(report.pipes)]
+    assert [line.split()[0] for line in table] == ["MTE2", "MTE1", "M", "FIX", "S"]
+    for line, share in zip(table, report.pipes, strict=True):
+        assert share.work in line
+        assert f" {pipes[share.name]:,} " in line
+        assert share.busy == pytest.approx(pipes[share.name] / report.work_cycles)
+        assert 0 <= share.busy + share.waiting <= 1
+        assert line.count("█") == round(share.busy * 20)
+
+
+def test_every_pipe_is_explained() -> None:
+    assert set(PIPE_WORK) == set(Pipe) - {Pipe.ALL}
+    assert all(len(work) <= 31 for work in PIPE_WORK.values())
+
+
+def test_the_report_fits_80_columns(report: RunReport) -> None:
+    assert max(map(len, report.lines())) <= 80
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_a_pipe_or_a_file_gets_the_lines_unbroken_and_without_colour(
+    width: int, report: RunReport
+) -> None:
+    out = io.StringIO()
+    report.show(Console(file=out, width=width))
+    assert out.getvalue().splitlines() == report.lines()
+
+
+def test_a_terminal_gets_colour(report: RunReport) -> None:
+    out = io.StringIO()
+    report.show(Console(file=out, width=80, force_terminal=True, color_system="standard"))
+    assert "\x1b[32mgolden   equal bit for bit\x1b[0m" in out.getvalue()
+
+
+def test_a_name_with_brackets_is_shown_as_it_is(report: RunReport) -> None:
+    out = io.StringIO()
+    strange = RunReport("[red]k[/red].py", report.result, None, Path("[x]"), None)
+    strange.show(Console(file=out))
+    assert out.getvalue().startswith("[red]k[/red].py: gemm on machine a5\n")
+    assert "bundle   [x]\n" in out.getvalue()
