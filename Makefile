@@ -32,6 +32,9 @@ help:
 
 demo: $(INSTALLED)
 	$(BIN)/scalebox run examples/mx_matmul.py $(ARGS)
+	@echo
+	@echo "Next: $(BIN)/scalebox run examples/mx_matmul.py --param K=4096"
+	@echo "      or change a number in examples/mx_matmul.py and run make demo again."
 
 test: $(TESTABLE) simulators
 	$(BIN)/python -m pytest -n 2 $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,13 @@ from ..codegen.executable import Executable
 from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
 from ..ir.core import Program
 from ..ir.errors import InputError, IRTypeError, MachineError
+from ..ir.given import describe_given
 from ..ir.target import Target, load_target, machine_names
 from .origin import Origins, Outputs
 from .signature import entry_function, entry_types
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     import numpy.typing as npt
 
@@ -99,6 +100,7 @@ def run(
     """
     from ..sim.device import simulate
 
+    _check_options(inputs, functional=functional, timing=timing)
     executable, target = _executable(executable_or_program, machine)
     host = executable.entry(entry)
     function = entry_function(host)
@@ -107,7 +109,7 @@ def run(
         given = _scalars_only(function, given)
     bound = bind_inputs(function, given) if functional else given
     images = {n: pack_image(v) for n, v in bound.items() if isinstance(v, BoundTensor)}
-    scalars = {n: int(v) for n, v in bound.items() if not isinstance(v, BoundTensor)}
+    scalars = {n: int(v) for n, v in bound.items() if isinstance(v, int | float)}
     found = simulate(
         executable,
         images,
@@ -119,7 +121,7 @@ def run(
         checks=checks,
         sum=sum,
     )
-    types = entry_types(executable, host, scalars)
+    types = entry_types(host)
     arrays = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
     outputs = Outputs(arrays, Origins(executable, host.name, scalars, found))
     options = {
@@ -204,7 +206,23 @@ class Result:
 
         from ..traces.bundle import save_bundle
 
-        save_bundle(Path(directory), self.bundle())
+        try:
+            place = Path(directory)
+        except TypeError as error:
+            message = f"The folder of a run must be named by a string or a path, not {directory!r}"
+            raise InputError(message) from error
+        save_bundle(place, self.bundle())
+
+
+def _check_options(inputs: object, **switches: object) -> None:
+    """Refuse inputs that are no mapping, and switches that are neither on nor off."""
+    if inputs is not None and not isinstance(inputs, Mapping):
+        message = f"inputs must map parameter names to arrays, not be {describe_given(inputs)}"
+        raise InputError(message)
+    for name, given in switches.items():
+        if not isinstance(given, bool | np.bool_):
+            message = f"{name} must be True or False, not {describe_given(given)}"
+            raise InputError(message)
 
 
 def _as_array(given: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..ir.errors import (
+    InputError,
     IRTypeError,
     IRValueError,
     ParserError,
@@ -125,6 +126,7 @@ def run(
     """
     from ..ir.numerics.elements import Summation
     from ..sim.device import Checks
+    from .first_run import compilation_announced
     from .run_command import RunOptions, run_kernel
 
     _check_choice("--checks", checks, (each.value for each in Checks))
@@ -143,7 +145,8 @@ def run(
         out=out,
         runs=RUNS,
     )
-    report = run_kernel(options)
+    with compilation_announced(sys.stderr):
+        report = run_kernel(options)
     if as_json:
         _print_json(report.as_json())
     else:
@@ -172,6 +175,9 @@ def compile(  # noqa: A001 - the name of the command
     from .api import compile as compile_program
     from .kernel_file import load_kernel_file
 
+    if output.suffix == ".py":
+        message = f"An executable must not take the place of a kernel file (.py), as {str(output)!r} would"
+        raise InputError(message, hint=f"for example -o {kernel.stem}.sbx")
     source = load_kernel_file(kernel, _pairs(param, "--param"))
     target = _target(machine, source, _pairs(set_, "--set"))
     executable = compile_program(source.program, machine=target)
@@ -279,7 +285,7 @@ def _target(machine: str | None, kernel: KernelFile, settings: dict[str, str]) -
     from .kernel_file import machine_of_kernel
     from .run_command import SETTING_SOURCE
 
-    target = load_target(machine or machine_of_kernel(kernel))
+    target = load_target(machine_of_kernel(kernel) if machine is None else machine)
     return target.with_settings(settings, source=SETTING_SOURCE)
 
 

@@ -17,7 +17,7 @@ from ..ir.dtypes import DType, SimpleDType
 from ..ir.dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from ..ir.errors import InputError
 from ..ir.expr import ScalarType
-from ..ir.types import TensorType
+from ..ir.types import TensorLayout, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,8 @@ def _draw(rng: np.random.Generator, type_: TensorType) -> npt.NDArray[Any]:
     shape = logical_shape(type_)
     dtype = cast("SimpleDType", type_.dtype)
     if dtype is DType.E8M0:
-        return _scales(rng, shape).view(natural_type(dtype))
+        codes = _in_memory_order(_scales(rng, shape), type_.layout)
+        return codes.reshape(shape).view(natural_type(dtype))
     if dtype in INTEGER_FORMATS:
         least = -_INTEGER_LIMIT if INTEGER_FORMATS[dtype].min < 0 else 0
         return rng.integers(least, _INTEGER_LIMIT, shape).astype(natural_type(dtype))
@@ -75,10 +76,30 @@ def _draw(rng: np.random.Generator, type_: TensorType) -> npt.NDArray[Any]:
 
 
 def _scales(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Return codes of which neighbours along each axis differ, and so do boxes beside each other."""
-    steps = np.arange(len(shape)) * 3 + 4
-    place = np.tensordot(steps, np.indices(shape), axes=1)
-    return (rng.permutation(_SCALES)[place % _SCALES] + _LEAST_SCALE).astype(np.uint8)
+    """Return random codes of which no two neighbours along an axis are equal."""
+    codes = rng.integers(0, _SCALES, shape)
+    while (clashes := _equal_to_the_one_before(codes)).any():
+        codes[clashes] = rng.integers(0, _SCALES, int(clashes.sum()))
+    return (codes + _LEAST_SCALE).astype(np.uint8)
+
+
+def _in_memory_order(scales: npt.NDArray[np.uint8], layout: TensorLayout) -> npt.NDArray[np.uint8]:
+    match layout:
+        case TensorLayout.MX_A_ZZ:
+            return numerics.pack_scales_a(scales)
+        case TensorLayout.MX_B_NN:
+            return numerics.pack_scales_b(scales)
+        case _:
+            return scales
+
+
+def _equal_to_the_one_before(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(codes.shape, np.bool_)
+    for axis in range(codes.ndim):
+        later = [slice(None)] * codes.ndim
+        later[axis] = slice(1, None)
+        found[tuple(later)] |= np.diff(codes, axis=axis) == 0
+    return found
 
 
 def given_inputs(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.errors import InputError
-from ..traces.arrays import load_arrays
+from ..traces.arrays import UNREADABLE, load_arrays
 from ..traces.bundle import is_bundle, load_bundle
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read_results(path: Path) -> Any:
     if path.suffix == ".npy":
         try:
             return np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except UNREADABLE as error:
             message = f"{str(path)!r} must be an .npy file that can be read: {error}"
             raise InputError(message) from error
     return load_arrays(path)

@@ -62,7 +62,7 @@ def run_kernel(options: RunOptions) -> RunReport:
     refuse_foreign(place)
     source = loaded if isinstance(loaded, KernelFile) else None
     if isinstance(loaded, KernelFile):
-        named = options.machine or machine_of_kernel(loaded)
+        named = machine_of_kernel(loaded) if options.machine is None else options.machine
         target = load_target(named).with_settings(options.settings, source=SETTING_SOURCE)
         executable = compile_program(loaded.program, machine=target)
         entry = select_entry(loaded.program, options.entry).name

@@ -11,9 +11,8 @@ from ..ir.expr import ScalarType, Var
 from ..ir.types import TensorLayout, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..codegen.executable import Buffer, Executable, HostProgram, Param
+    from ..codegen.executable import Buffer, HostProgram, Param
+    from ..codegen.host import Alias, Allocate
     from ..ir.dtypes import SimpleDType
 
 _DIRECTIONS = {
@@ -23,7 +22,7 @@ _DIRECTIONS = {
 }
 
 
-def tensor_type(declared: Param | Buffer) -> TensorType:
+def tensor_type(declared: Param | Buffer | Allocate | Alias) -> TensorType:
     """Return the logical type of a tensor that an executable declares."""
     layout = TensorLayout[Layout(declared.layout).value.upper()]
     return TensorType(declared.shape, DType.from_name(declared.dtype), None, layout)
@@ -41,10 +40,6 @@ def entry_function(host: HostProgram) -> Function:
     return Function(host.name, params, (), SeqStmts(()), type=FunctionType.Opaque)
 
 
-def entry_types(
-    executable: Executable, host: HostProgram, scalars: Mapping[str, int]
-) -> dict[str, TensorType]:
-    """Return output name to logical type for a launch with these scalars."""
-    graph = executable.expand(host.name, scalars)
-    buffers = {buffer.name: buffer for buffer in graph.buffers}
-    return {name: tensor_type(buffers[buffer]) for name, buffer in graph.outputs.items()}
+def entry_types(host: HostProgram) -> dict[str, TensorType]:
+    """Return output name to logical type; a view of a tensor has its own."""
+    return {each.name: tensor_type(host.declaration(each.buffer)) for each in host.outputs}

@@ -64,6 +64,9 @@ def unpack(data: bytes) -> Content:
         ExecutableError: If they are no container, one of a newer major version, of the wrong
             length, or damaged.
     """
+    if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"An executable must be bytes, not a {type(data).__name__}."
+        raise ExecutableError(message)
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         message = f"An executable must begin with {MAGIC!r}, not {data[: len(MAGIC)]!r}."
         raise ExecutableError(message)
@@ -98,8 +101,9 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     Raises:
         ExecutableError: If there is no regular file, or it cannot be read.
     """
+    place = _path(path)
     try:
-        data = Path(path).read_bytes() if Path(path).is_file() else None
+        data = place.read_bytes() if place.is_file() else None
     except (OSError, ValueError) as error:
         message = f"The executable {str(path)!r} must be readable, which it is not: {error}."
         raise ExecutableError(message) from error
@@ -113,14 +117,16 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to `path`, whole or not at all.
 
     Raises:
-        ExecutableError: If the folder or the file cannot be written.
+        ExecutableError: If the folder or the file cannot be written, or something else than a file
+            stands there.
     """
-    place = Path(path)
-    if not place.name or place.is_dir():
-        message = f"An executable must be written to a file, not to the folder {str(path)!r}."
-        raise ExecutableError(message)
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    place = _path(path)
     try:
+        if not place.name or (place.exists() and not place.is_file()):
+            what = "folder" if not place.name or place.is_dir() else "device"
+            message = f"An executable must be written to a file, not to the {what} {str(path)!r}."
+            raise ExecutableError(message)
+        temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
         try:
             temporary.write_bytes(data)
             temporary.replace(place)
@@ -129,6 +135,18 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     except OSError as error:
         message = f"The executable {str(path)!r} must be writable, which it is not: {error}."
         raise ExecutableError(message) from error
+
+
+def _path(given: str | os.PathLike[str]) -> Path:
+    try:
+        path = Path(given)
+    except TypeError as error:
+        message = f"The path of an executable must be a string or a path, not {given!r}."
+        raise ExecutableError(message) from error
+    if "\0" in str(path):
+        message = f"The path of an executable must be free of null characters, not {str(path)!r}."
+        raise ExecutableError(message)
+    return path
 
 
 def _parse(text: bytes) -> object:

@@ -99,7 +99,7 @@ class Executable:
             raise InputError(message, hint=f"valid here: {', '.join(known)}")
         wanted = self.default_entry if name is None else name
         for entry in self.entries:
-            if entry.name == wanted:
+            if isinstance(wanted, str) and entry.name == wanted:  # pyright: ignore[reportUnnecessaryIsInstance]
                 return entry
         message = f"An entry of {self.name!r} must be one that it has, not {wanted!r}."
         raise InputError(message, hint=near(wanted, known))

@@ -58,6 +58,15 @@ class Edge:
     x: int
     y: int
     around: Around | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Edges are keys everywhere, and their hash goes deep.
+        own = (self.src, self.dst, self.block, self.x, self.y, self.around)
+        object.__setattr__(self, "_hash", hash(own))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def pair(self) -> tuple[Pipe, Pipe]:

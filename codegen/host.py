@@ -16,6 +16,8 @@ from ..ir.errors import IRValueError
 from .kernel import Layout, Param, check_bits, check_shape, packed_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .kernel import Kernel
 
 
@@ -217,6 +219,29 @@ class HostProgram:
             ),
             outputs or tuple(Output(name, name) for name in written),
         )
+
+    def declaration(self, name: str) -> Param | Allocate | Alias:
+        """Return what declares a tensor: a parameter, an allocation or an alias of one."""
+        found = next(_declarations(name, self.params, self.body), None)
+        assert found is not None, f"{name!r} is declared nowhere in {self.name!r}"
+        return found
+
+
+def _declarations(
+    name: str, params: tuple[Param, ...], body: tuple[Statement, ...]
+) -> Iterator[Param | Allocate | Alias]:
+    yield from (param for param in params if param.name == name)
+    for statement in body:
+        match statement:
+            case Allocate() | Alias():
+                if statement.name == name:
+                    yield statement
+            case For():
+                yield from _declarations(name, (), statement.body)
+            case If():
+                yield from _declarations(name, (), (*statement.then, *statement.otherwise))
+            case _:
+                continue
 
 
 @dataclass(frozen=True, slots=True)

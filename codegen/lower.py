@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 from ..ir.core import Function, FunctionType, Program
 from ..ir.errors import IRValueError
+from ..ir.mx_uses import compound_params
+from ..ir.ops.rules_matmul import planes_on_tiles
 from ..ir.passes import PassContext, default_pipeline
 from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
 from ..ir.passes.mx_offset_requirements import offset_requirements
+from ..ir.types import TensorType
+from .bindings import Callee, params_of, returned_params
 from .emit import emit
 from .executable import Executable
 from .host import Binary, BinaryOp, Const, HostProgram, Require, Statement, Variable
 from .kernel import Kernel
-from .orchestrate import Callee, host_program, params_of, returned_params
+from .orchestrate import host_program, outputs_of
+from .schedule import schedule
 from .select import select
 from .sync import synchronise
 
@@ -55,6 +60,8 @@ def lower(
         IRValueError: For a program that a pass or the code generator refuses, and others of
             `UserError` as the passes raise them.
     """
+    _refuse_other_functions(program)
+    _refuse_compound_dtypes(program)
     needs: dict[str, tuple[Requirement, ...]] = {}
     final = program
     with PassContext(list(instruments), target):
@@ -64,6 +71,35 @@ def lower(
             if isinstance(each, BlockMxScaleTensorViews):
                 needs = offset_requirements(before)
     return Lowered(final, _executable(program, final, target, needs))
+
+
+def _refuse_other_functions(program: Program) -> None:
+    for function in program.functions.values():
+        if function.func_type not in (*_KERNELS, FunctionType.Orchestration):
+            message = (
+                f"The function {function.name!r} must be InCore or Orchestration to be compiled, "
+                f"not {function.func_type.name}"
+            )
+            hint = (
+                "write @pl.function(type=pl.FunctionType.InCore) for a kernel, "
+                "pl.FunctionType.Orchestration for what calls kernels"
+            )
+            raise IRValueError(message, function.span, hint=hint)
+
+
+def _refuse_compound_dtypes(program: Program) -> None:
+    for function in program.functions.values():
+        for param in compound_params(function):
+            assert isinstance(param.type, TensorType), param
+            dtype = param.type.dtype
+            message = (
+                f"A program must have tensors of simple dtypes to be compiled, but "
+                f"{param.name_hint!r} of {function.name!r} is of {dtype.name}"
+            )
+            planes = planes_on_tiles(dtype)
+            hint = "scalebox.interpret runs the program as it stands"
+            hint += f"; what is compiled takes {planes}" if planes else ""
+            raise IRValueError(message, param.span, hint=hint)
 
 
 def _executable(
@@ -77,22 +113,17 @@ def _executable(
     entries: list[HostProgram] = []
     for name, function in final.functions.items():
         if function.func_type in _KERNELS:
-            index = len(kernels)
-            kernels.append(_kernel(source.functions[name], function))
-            callees[function.name] = Callee(index, function, returned_params(function))
-            entries.append(_kernel_entry(index, kernels[-1], needs.get(function.name, ())))
+            callee = Callee(len(kernels), function, returned_params(function))
+            kernel = _kernel(source.functions[name], function)
+            kernels.append(kernel)
+            callees[function.name] = callee
+            entries.append(_kernel_entry(callee, kernel, needs.get(function.name, ())))
     orchestrations: list[str] = []
     for name, function in final.functions.items():
         if function.func_type is FunctionType.Orchestration:
             params = params_of(source.functions[name])
             entries.append(host_program(function, params, callees))
             orchestrations.append(function.name)
-        elif function.func_type not in _KERNELS:
-            message = (
-                f"The function {function.name!r} must be InCore or Orchestration to be compiled, not "
-                f"{function.func_type.name}"
-            )
-            raise IRValueError(message, function.span)
     if not entries:
         message = f"The program {source.name!r} must have at least one function to be compiled"
         raise IRValueError(message, source.span)
@@ -110,7 +141,7 @@ def _executable(
 
 def _kernel(source: Function, function: Function) -> Kernel:
     selection = select(function)
-    block = synchronise(selection.block)
+    block = synchronise(schedule(selection.block))
     params = params_of(source)
     scalars = [
         var for var, param in zip(function.params, params, strict=True) if not param.is_tensor
@@ -126,9 +157,12 @@ def _kernel(source: Function, function: Function) -> Kernel:
     )
 
 
-def _kernel_entry(index: int, kernel: Kernel, needs: Sequence[Requirement]) -> HostProgram:
+def _kernel_entry(callee: Callee, kernel: Kernel, needs: Sequence[Requirement]) -> HostProgram:
     """Return the entry that runs a kernel alone, its scalars held to what its callers promise."""
-    plain = HostProgram.of_kernel(index, kernel)
+    written = [param.name for param in kernel.tensors if param.direction.writes]
+    returned = [kernel.params[n].name for n in callee.returned if n is not None]
+    outputs = outputs_of(written, [(name, name) for name in returned if name not in written])
+    plain = HostProgram.of_kernel(callee.index, kernel, outputs=outputs)
     checks: list[Statement] = []
     for need in needs:
         value = Variable(need.param)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from ..ir.binding import result_name
 from ..ir.core import (
     AssignStmt,
     EvalStmt,
@@ -18,138 +18,32 @@ from ..ir.core import (
     flatten_to_stmts,
 )
 from ..ir.errors import IRValueError
-from ..ir.expr import (
-    BinaryExpr,
-    Call,
-    Cast,
-    ConstBool,
-    ConstInt,
-    Expr,
-    GlobalVar,
-    Neg,
-    Not,
-    Op,
-    ScalarType,
-    TupleGetItemExpr,
-    Var,
-    wrap_int64,
-)
-from ..ir.types import TensorType, TupleType, static_dims
-from .emit import MNEMONICS
+from ..ir.expr import Call, Expr, GlobalVar, ScalarType, TupleGetItemExpr, Var
+from ..ir.types import TensorType, TupleType
 from .host import (
     Alias,
     Allocate,
     Assign,
-    Binary,
-    BinaryOp,
-    Const,
     For,
     HostProgram,
     If,
     Launch,
     Output,
-    Scalar,
-    Statement,
     Variable,
 )
-from .kernel import Direction, Layout, Param, ParamKind
+from .kernel import Layout
+from .places import constant
+from .scalars import lower_scalar
+from .select import yielded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..ir.dtypes import SimpleDType
     from ..ir.errors import Span
-
-_DIRECTION = {
-    ParamDirection.In: Direction.IN,
-    ParamDirection.Out: Direction.OUT,
-    ParamDirection.InOut: Direction.INOUT,
-}
-
-
-def params_of(function: Function) -> tuple[Param, ...]:
-    """Return the parameters of a function as written, before any pass, for the executable."""
-    made: list[Param] = []
-    for var, direction in zip(function.params, function.param_directions, strict=True):
-        type_ = var.type
-        if isinstance(type_, TensorType):
-            dtype = cast("SimpleDType", type_.dtype)
-            made.append(
-                Param(
-                    var.name_hint,
-                    ParamKind.TENSOR,
-                    dtype.name,
-                    dtype.bits,
-                    _DIRECTION[direction],
-                    static_dims(type_.shape, f"The parameter {var.name_hint!r}"),
-                    Layout(type_.layout.value.lower()),
-                )
-            )
-        elif isinstance(type_, ScalarType):
-            made.append(Param(var.name_hint, ParamKind.SCALAR, type_.dtype.name, type_.dtype.bits))
-        else:
-            message = f"The parameter {var.name_hint!r} must be a tensor or a scalar to be compiled"
-            raise IRValueError(message, var.span)
-    return tuple(made)
-
-
-def returned_params(function: Function) -> tuple[int | None, ...]:
-    """Return, for each returned value, the number of the parameter whose tensor it is, or None."""
-    roots = _Roots(function)
-    return roots.returned
-
-
-class _Roots:
-    """Follows tensors through stores, views, loops and branches back to parameters."""
-
-    def __init__(self, function: Function) -> None:
-        self._root: dict[Var, int] = {p: number for number, p in enumerate(function.params)}
-        self.returned: tuple[int | None, ...] = ()
-        self._walk(function.body)
-
-    def _of(self, value: Expr) -> int | None:
-        return self._root.get(value) if isinstance(value, Var) else None
-
-    def _note(self, var: Var, value: Expr) -> None:
-        root = self._of(value)
-        if root is not None:
-            self._root[var] = root
-
-    def _walk(self, body: Stmt | None) -> None:
-        for stmt in flatten_to_stmts(body):
-            match stmt:
-                case AssignStmt(value=Call(op=Op(name="tile.store")) as call):
-                    self._note(stmt.var, call.args[2])
-                case AssignStmt(value=Call(op=Op(name="tensor.view")) as call):
-                    self._note(stmt.var, call.args[0])
-                case AssignStmt():
-                    self._note(stmt.var, stmt.value)
-                case ForStmt():
-                    for arg in stmt.iter_args:
-                        self._note(arg, arg.init_value)
-                    self._walk(stmt.body)
-                    for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
-                        self._note(var, arg)
-                case IfStmt():
-                    self._walk(stmt.then_body)
-                    self._walk(stmt.else_body)
-                    last = flatten_to_stmts(stmt.then_body)[-1:]
-                    values = last[0].value if last and isinstance(last[0], YieldStmt) else ()
-                    for var, value in zip(stmt.return_vars, values, strict=False):
-                        self._note(var, value)
-                case ReturnStmt():
-                    self.returned = tuple(self._of(value) for value in stmt.value)
-                case _:
-                    continue
-
-
-@dataclass(frozen=True)
-class Callee:
-    """A kernel as its callers see it: its number, its function, and what it returns."""
-
-    index: int
-    function: Function
-    returned: tuple[int | None, ...]
+    from .bindings import Callee
+    from .host import Scalar, Statement
+    from .kernel import Param
 
 
 def host_program(
@@ -164,34 +58,55 @@ def host_program(
 
     Raises:
         IRValueError: For a statement that the control plane cannot run.
+        IRTypeError: For a tensor of symbolic shape, or a scalar that is no integer.
     """
     builder = _Builder(function, callees)
     body = builder.body(function.body)
-    written = [p.name for p in params if p.is_tensor and p.direction.writes]
-    outputs = [Output(name, name) for name in written]
-    for number, (name, buffer) in enumerate(builder.returned):
-        if buffer in written:
-            continue
-        shown = name or ("out" if len(builder.returned) == 1 else f"out{number}")
-        outputs.append(Output(shown, buffer))
-    return HostProgram(function.name, params, body, tuple(outputs))
+    written = [param.name for param in params if param.is_tensor and param.direction.writes]
+    returned = [
+        (name, buffer) for name, buffer in builder.returned if builder.roots[buffer] not in written
+    ]
+    return HostProgram(function.name, params, body, outputs_of(written, returned))
 
 
-@dataclass
+def outputs_of(
+    written: Sequence[str], returned: Sequence[tuple[str | None, str]]
+) -> tuple[Output, ...]:
+    """Return the outputs of an entry.
+
+    Args:
+        written: The tensor parameters that it writes; each is an output under its name.
+        returned: What it returns besides, as (name in the source, buffer). One without a name is
+            `out`; a name that is taken gets a number.
+    """
+    outputs = {name: name for name in written}
+    for name, buffer in returned:
+        base = name or "out"
+        free, count = base, 1
+        while free in outputs:
+            free, count = f"{base}_{count}", count + 1
+        outputs[free] = buffer
+    return tuple(Output(name, buffer) for name, buffer in outputs.items())
+
+
 class _Builder:
-    function: Function
-    callees: Mapping[str, Callee]
-    tensors: dict[Var, str] = field(default_factory=dict[Var, str])
-    tuples: dict[Var, tuple[str, ...]] = field(default_factory=dict[Var, "tuple[str, ...]"])
-    scalars: dict[Var, str] = field(default_factory=dict[Var, str])
-    returned: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    _taken: set[str] = field(default_factory=set[str])
+    """Statement by statement; tensors go by the names of their host buffers."""
 
-    def __post_init__(self) -> None:
-        for param in self.function.params:
-            self._taken.add(param.name_hint)
-            table = self.tensors if isinstance(param.type, TensorType) else self.scalars
-            table[param] = param.name_hint
+    def __init__(self, function: Function, callees: Mapping[str, Callee]) -> None:
+        self.returned: list[tuple[str | None, str]] = []
+        self.roots: dict[str, str] = {}
+        """The buffer whose bytes each name stands for."""
+        self._callees = callees
+        self._tensors: dict[Var, str] = {}
+        self._tuples: dict[Var, tuple[str, ...]] = {}
+        self._scalars: dict[Var, str] = {}
+        self._taken: set[str] = set()
+        for param in function.params:
+            name = self._name(param)
+            if isinstance(param.type, TensorType):
+                self._tensors[param] = self.roots[name] = name
+            else:
+                self._scalars[param] = name
 
     def _name(self, var: Var) -> str:
         base = var.name_hint.replace("#", "_")
@@ -202,7 +117,10 @@ class _Builder:
         self._taken.add(name)
         return name
 
+    # ----------------------------------------------------------------- statements
+
     def body(self, body: Stmt | None) -> tuple[Statement, ...]:
+        """Return the host statements of a body."""
         out: list[Statement] = []
         for stmt in flatten_to_stmts(body):
             match stmt:
@@ -219,192 +137,181 @@ class _Builder:
                 case YieldStmt():
                     continue
                 case _:
-                    message = f"An orchestration must not contain a {type(stmt).__name__}"
+                    kind = type(stmt).__name__.removesuffix("Stmt").lower()
+                    message = (
+                        "An orchestration that is compiled must be made of assignments, calls, for "
+                        f"loops and branches, not of {kind!r}"
+                    )
                     raise IRValueError(message, stmt.span)
         return tuple(out)
 
-    def _result(self, value: Expr, span: Span) -> tuple[str, str]:
-        if not isinstance(value, Var) or value not in self.tensors:
-            message = "An orchestration that is compiled must return tensors"
+    def _result(self, value: Expr, span: Span) -> tuple[str | None, str]:
+        if not isinstance(value, Var) or value not in self._tensors:
+            message = "An orchestration that is compiled must return tensors, not scalars"
             raise IRValueError(message, span)
-        name = value.name_hint.split("__")[0]
-        return name, self.tensors[value]
+        return result_name(value), self._tensors[value]
 
     def _assign(self, stmt: AssignStmt) -> list[Statement]:
         var, value = stmt.var, stmt.value
         if isinstance(var.type, ScalarType):
-            name = self.scalars[var] = self._name(var)
-            return [Assign(name, self._scalar(value, stmt.span))]
+            lowered = self._scalar(value, stmt.span)
+            name = self._scalars[var] = self._name(var)
+            return [Assign(name, lowered)]
         match value:
             case Call():
                 return self._call(var, value)
+            case Var() if value in self._tuples:
+                self._tuples[var] = self._tuples[value]
+                return []
             case Var():
-                self.tensors[var] = self.tensors[value]
+                self._tensors[var] = self._tensors[value]
                 return []
             case TupleGetItemExpr(tuple=Var() as whole):
-                self.tensors[var] = self.tuples[whole][value.index]
+                self._tensors[var] = self._tuples[whole][value.index]
                 return []
             case _:
-                message = f"An orchestration must not compute a {type(value).__name__}"
+                message = (
+                    "An orchestration that is compiled must get its tensors from calls, not from a "
+                    f"{type(value).__name__}"
+                )
                 raise IRValueError(message, stmt.span)
 
     def _call(self, var: Var | None, call: Call) -> list[Statement]:
         if isinstance(call.op, GlobalVar):
             return self._launch(var, call)
+        if call.op.name not in ("tensor.create", "tensor.view"):
+            message = (
+                "An orchestration that is compiled must call kernels, tensor.create and "
+                f"tensor.view, not {call.op.name}"
+            )
+            raise IRValueError(message, call.span, hint="move the op into a kernel and call that")
         if var is None:
             return []
-        type_ = cast("TensorType", var.type)
-        name = self._name(var)
-        match call.op.name:
-            case "tensor.create":
-                self.tensors[var] = name
-                return [Allocate(name, *_declared(type_))]
-            case "tensor.view":
-                source = self._tensor(call.args[0], call.span)
-                self.tensors[var] = name
-                return [Alias(name, source, *_declared(type_))]
-            case other:
-                message = f"An orchestration must not use {other}: call a kernel for it"
-                raise IRValueError(message, call.span)
+        declared = _declared(cast("TensorType", var.type), call.span)
+        source = self._tensor(call.args[0], call.span) if call.op.name == "tensor.view" else None
+        name = self._tensors[var] = self._name(var)
+        self.roots[name] = name if source is None else self.roots[source]
+        return [Allocate(name, *declared) if source is None else Alias(name, source, *declared)]
 
     def _launch(self, var: Var | None, call: Call) -> list[Statement]:
-        callee = self.callees.get(call.op.name)
+        callee = self._callees.get(call.op.name)
         if callee is None:
-            message = f"An orchestration must call kernels, and {call.op.name!r} is none"
-            raise IRValueError(message, call.span)
-        buffers: list[str] = []
+            message = f"An orchestration that is compiled must call kernels, not {call.op.name!r}"
+            hint = f"it can call {', '.join(self._callees) or 'none: the program has no kernel'}"
+            raise IRValueError(message, call.span, hint=hint)
+        bound: list[str | None] = []
         scalars: list[Scalar] = []
-        bound: list[str] = []
         for param, arg in zip(callee.function.params, call.args, strict=True):
             if isinstance(param.type, TensorType):
-                buffers.append(self._tensor(arg, call.span))
-                bound.append(buffers[-1])
+                bound.append(self._tensor(arg, call.span))
             else:
                 scalars.append(self._scalar(arg, call.span))
-                bound.append("")
-        _refuse_overlap(callee, bound, call.span)
+                bound.append(None)
+        self._refuse_overlap(callee, bound, call.span)
         if var is not None:
             self._bind_results(var, callee, bound, call.span)
-        return [Launch(callee.index, tuple(buffers), tuple(scalars))]
+        buffers = tuple(name for name in bound if name is not None)
+        return [Launch(callee.index, buffers, tuple(scalars))]
 
-    def _bind_results(self, var: Var, callee: Callee, bound: Sequence[str], span: Span) -> None:
+    def _refuse_overlap(self, callee: Callee, bound: Sequence[str | None], span: Span) -> None:
+        """Refuse one tensor for two parameters of which the kernel writes one: pipes would race."""
+        params, directions = callee.function.params, callee.function.param_directions
+        for i, (name, direction) in enumerate(zip(bound, directions, strict=True)):
+            if name is None or direction is ParamDirection.In:
+                continue
+            for j, other in enumerate(bound):
+                if i != j and other is not None and self.roots[other] == self.roots[name]:
+                    written, read = params[i].name_hint, params[j].name_hint
+                    message = (
+                        f"The parameters {written!r} and {read!r} of {callee.function.name!r} must "
+                        f"get different tensors, since the kernel writes {written!r}, not both "
+                        f"{self.roots[name]!r}"
+                    )
+                    raise IRValueError(message, span)
+
+    def _bind_results(
+        self, var: Var, callee: Callee, bound: Sequence[str | None], span: Span
+    ) -> None:
         results: list[str] = []
         for number in callee.returned:
-            if number is None:
+            name = None if number is None else bound[number]
+            if name is None:
                 message = (
                     f"The kernel {callee.function.name!r} must return tensors that it got as "
-                    "parameters: store a result into an Out parameter and return that"
+                    "parameters to be compiled, not others"
                 )
-                raise IRValueError(message, span)
-            results.append(bound[number])
+                hint = "store a result into an Out parameter and return that"
+                raise IRValueError(message, span, hint=hint)
+            results.append(name)
         if isinstance(var.type, TupleType):
-            self.tuples[var] = tuple(results)
+            self._tuples[var] = tuple(results)
         elif results:
-            self.tensors[var] = results[0]
+            self._tensors[var] = results[0]
 
     def _tensor(self, value: Expr, span: Span) -> str:
-        if not isinstance(value, Var) or value not in self.tensors:
-            message = "A kernel's tensor argument must be a tensor variable"
+        if not isinstance(value, Var) or value not in self._tensors:
+            message = "A tensor argument must be a variable of the orchestration"
             raise IRValueError(message, span)
-        return self.tensors[value]
+        return self._tensors[value]
+
+    # ----------------------------------------------------------------- control flow
 
     def _for(self, stmt: ForStmt) -> list[Statement]:
         before: list[Statement] = []
+        start, stop, step = (
+            self._scalar(each, stmt.span) for each in (stmt.start, stmt.stop, stmt.step)
+        )
         for arg in stmt.iter_args:
             if isinstance(arg.type, TensorType):
-                self.tensors[arg] = self._tensor(arg.init_value, stmt.span)
+                self._tensors[arg] = self._tensor(arg.init_value, stmt.span)
             else:
-                name = self.scalars[arg] = self._name(arg)
-                before.append(Assign(name, self._scalar(arg.init_value, stmt.span)))
-        bounds = [self._scalar(each, stmt.span) for each in (stmt.start, stmt.stop, stmt.step)]
-        variable = self.scalars[stmt.loop_var] = self._name(stmt.loop_var)
+                first = self._scalar(arg.init_value, stmt.span)
+                name = self._scalars[arg] = self._name(arg)
+                before.append(Assign(name, first))
+        variable = self._scalars[stmt.loop_var] = self._name(stmt.loop_var)
         inner = list(self.body(stmt.body))
-        last = flatten_to_stmts(stmt.body)[-1:]
-        values = last[0].value if last and isinstance(last[0], YieldStmt) else ()
-        pairs = list(zip(stmt.iter_args, values, stmt.return_vars, strict=True))
-        scalar_pairs = [p for p in pairs if isinstance(p[0].type, ScalarType)]
-        fresh = [self._name(arg) for arg, _, _ in scalar_pairs]
-        inner += [
-            Assign(name, self._scalar(value, stmt.span))
-            for name, (_, value, _) in zip(fresh, scalar_pairs, strict=True)
-        ]
-        inner += [
-            Assign(self.scalars[arg], Variable(name))
-            for name, (arg, _, _) in zip(fresh, scalar_pairs, strict=True)
-        ]
+        pairs = list(zip(stmt.iter_args, yielded(stmt.body), stmt.return_vars, strict=True))
+        moves: list[Statement] = []
         for arg, value, result in pairs:
             if isinstance(arg.type, TensorType):
                 self._same(arg, value, stmt.span)
-                self.tensors[result] = self.tensors[arg]
-            else:
-                self.scalars[result] = self.scalars[arg]
-        return [*before, For(variable, bounds[0], bounds[1], bounds[2], tuple(inner))]
+                self._tensors[result] = self._tensors[arg]
+                continue
+            # All are computed before the first one changes.
+            fresh = self._name(arg)
+            inner.append(Assign(fresh, self._scalar(value, stmt.span)))
+            moves.append(Assign(self._scalars[arg], Variable(fresh)))
+            self._scalars[result] = self._scalars[arg]
+        return [*before, For(variable, start, stop, step, (*inner, *moves))]
 
     def _if(self, stmt: IfStmt) -> list[Statement]:
         condition = self._scalar(stmt.condition, stmt.span)
         then = list(self.body(stmt.then_body))
         otherwise = list(self.body(stmt.else_body))
-        arms: list[tuple[Expr, ...]] = []
-        for body in (stmt.then_body, stmt.else_body):
-            last = flatten_to_stmts(body)[-1:]
-            arms.append(last[0].value if last and isinstance(last[0], YieldStmt) else ())
-        for index, var in enumerate(stmt.return_vars):
-            first, second = arms[0][index], arms[1][index]
+        if not stmt.return_vars:
+            return [If(condition, tuple(then), tuple(otherwise))]
+        values = (yielded(stmt.then_body), yielded(stmt.else_body))
+        for var, first, second in zip(stmt.return_vars, *values, strict=True):
             if isinstance(var.type, TensorType):
-                self.tensors[var] = self._tensor(first, stmt.span)
+                self._tensors[var] = self._tensor(first, stmt.span)
                 self._same(var, second, stmt.span)
             else:
-                name = self.scalars[var] = self._name(var)
+                name = self._name(var)
                 then.append(Assign(name, self._scalar(first, stmt.span)))
                 otherwise.append(Assign(name, self._scalar(second, stmt.span)))
+                self._scalars[var] = name
         return [If(condition, tuple(then), tuple(otherwise))]
 
     def _same(self, var: Var, value: Expr, span: Span) -> None:
-        if self.tensors[var] != self._tensor(value, span):
+        if self._tensors[var] != self._tensor(value, span):
             message = f"{var.name_hint!r} must stand for one tensor on every way to it, not for two"
             raise IRValueError(message, span)
 
     def _scalar(self, value: Expr, span: Span) -> Scalar:
-        match value:
-            case ConstInt() | ConstBool():
-                return Const(wrap_int64(int(value.value)))
-            case Var():
-                return Variable(self.scalars[value])
-            case Cast():
-                return self._scalar(value.operand, span)
-            case Neg():
-                return Binary(BinaryOp.SUB, Const(0), self._scalar(value.operand, span))
-            case Not():
-                return Binary(BinaryOp.EQ, self._scalar(value.operand, span), Const(0))
-            case BinaryExpr() if type(value) in MNEMONICS:
-                left, right = (self._scalar(each, span) for each in (value.left, value.right))
-                return Binary(BinaryOp(MNEMONICS[type(value)]), left, right)
-            case _:
-                message = (
-                    "A scalar of an orchestration must be integer arithmetic, a comparison or logic, "
-                    f"not {type(value).__name__}"
-                )
-                raise IRValueError(message, span)
+        return lower_scalar(value, span, lambda var: Variable(self._scalars[var]))
 
 
-def _declared(type_: TensorType) -> tuple[str, int, tuple[int, ...], Layout]:
+def _declared(type_: TensorType, span: Span) -> tuple[str, int, tuple[int, ...], Layout]:
     dtype = cast("SimpleDType", type_.dtype)
-    shape = static_dims(type_.shape, "A tensor that is compiled")
+    shape = constant(type_.shape, "The shape of a tensor that is compiled", span)
     return dtype.name, dtype.bits, shape, Layout(type_.layout.value.lower())
-
-
-def _refuse_overlap(callee: Callee, bound: Sequence[str], span: Span) -> None:
-    """Refuse one tensor bound to two parameters of which the kernel writes one: pipes would race."""
-    for i, (name, direction) in enumerate(
-        zip(bound, callee.function.param_directions, strict=True)
-    ):
-        if not name or direction is ParamDirection.In:
-            continue
-        for j, other in enumerate(bound):
-            if i != j and other == name:
-                first, second = (callee.function.params[n].name_hint for n in (i, j))
-                message = (
-                    f"The parameters {first!r} and {second!r} of {callee.function.name!r} must get "
-                    f"different tensors, not both {name!r}, since the kernel writes {first!r}"
-                )
-                raise IRValueError(message, span)

@@ -174,9 +174,7 @@ def _move(operands: Operands, var: Var | None, call: Call) -> Step | None:
             raise IRValueError(message, call.span)
 
 
-def _fill_scale(
-    operands: Operands, var: Var, source: Place, place: Place, call: Call
-) -> Step:
+def _fill_scale(operands: Operands, var: Var, source: Place, place: Place, call: Call) -> Step:
     """Fill a scale buffer as far as the data tile's valid region needs it."""
     assert var in operands.data_of, "a scale tile has a place only through its data tile"
     data = place_of(operands.data_of[var], call.span)

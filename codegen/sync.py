@@ -32,7 +32,7 @@ def synchronise(root: Block) -> Block:
     edges = without_implied(hazards, edges, [e for e in edges if _may_be_implied(e)])
     edges = _stretched(hazards, edges)
     plan = number(hazards, edges)
-    return _Placement(plan.edges, Gaps.of(plan.edges, plan.barriers)).block(root)
+    return _Placement(plan.numbers, Gaps.of(plan.numbers, plan.barriers)).block(root)
 
 
 def needed(hazards: Hazards) -> list[Edge]:

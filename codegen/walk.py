@@ -178,6 +178,8 @@ class _Walk:
                 break
             if trip > STEADY_TRIPS:
                 self._state.meet(before, len(self._log))
+                if self._state.same(before):
+                    break
             before = self._state.copy()
             if trips is None:
                 ways.append(before)
@@ -241,7 +243,8 @@ class _Walk:
         now = len(self._log)
         told = self._state.told
         for edge, (bits, when) in told.items():
-            told[edge] = (bits & ~self._since(when), now)
+            if when != now:
+                told[edge] = (bits & ~self._since(when), now)
 
     def _step(self, number: int) -> None:
         state, pipe = self._state, int(self._hazards.steps[number].pipe)

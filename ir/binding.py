@@ -8,6 +8,7 @@ refuse the same mistakes.
   one, in logical order.
 * Scale tensors in an MX layout are given as bytes in box order, under the logical, the blocked or a
   flat shape; never in logical order. They come back the same way, under the logical shape.
+* A tensor of a compound dtype is given as an MXArray, grouped along the axis that its use needs.
 * A scalar is a Python int, float or bool.
 * Outputs may be omitted; they then start as zero bytes.
 
@@ -43,13 +44,14 @@ from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from .errors import InputError
 from .expr import Expr, ScalarType, Var
+from .given import article, describe_given, show_shape
+from .mx_binding import bind_compound
+from .numerics.mxarray import MXArray
 from .placement import axis_positions, code_type, window_positions
 from .suggest import near
 from .types import TensorLayout, TensorType, constant_dims
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from .core import Function
@@ -114,6 +116,10 @@ class BoundTensor:
     type: TensorType
 
 
+Bound = BoundTensor | MXArray | Scalar
+"""A launch argument."""
+
+
 def tensor_shape(type_: TensorType, what: str) -> tuple[int, ...]:
     """Return a tensor's extents; `what` names the tensor in the error.
 
@@ -166,32 +172,39 @@ def empty_tensor(type_: TensorType) -> BoundTensor:
 
 
 def bind_inputs(
-    function: Function, inputs: Mapping[str, Any]
-) -> dict[str, BoundTensor | int | float | bool]:
+    function: Function,
+    inputs: Mapping[str, Any],
+    *,
+    grouped_axes: Mapping[Var, int] | None = None,
+) -> dict[str, Bound]:
     """Return the value of every parameter of `function`, by the parameter's name.
 
     Args:
         function: The function that is launched.
-        inputs: Parameter name to array or number. The arrays are copied.
+        inputs: Parameter name to array or number. The arrays of simple dtypes are copied.
+        grouped_axes: For parameters of compound dtypes, the axis along which their use needs groups.
 
     Raises:
         InputError: For an unknown or missing name, or a value of the wrong shape, dtype or range;
             the sentence names the parameter, what it must be, and what was found.
     """
     if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        message = f"inputs must map parameter names to arrays, not be {_describe(inputs)}"
+        message = f"inputs must map parameter names to arrays, not be {describe_given(inputs)}"
         raise InputError(message)
     names = [source_name(param) for param in function.params]
     for name in inputs:
         if name not in names:
             message = f"{function.name} has no parameter {name!r}"
             raise InputError(message, function.span, hint=near(name, names))
-    bound: dict[str, BoundTensor | int | float | bool] = {}
+    axes = grouped_axes or {}
+    bound: dict[str, Bound] = {}
     for name, param, direction in zip(
         names, function.params, function.param_directions, strict=True
     ):
         given = inputs.get(name)
         match param.type:
+            case TensorType() as type_ if type_.dtype.is_compound():
+                bound[name] = bind_compound(name, type_, given, axes.get(param))
             case TensorType() as type_ if given is None and direction is ParamDirection.Out:
                 bound[name] = empty_tensor(type_)
             case TensorType() as type_:
@@ -212,15 +225,13 @@ def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
     """
     shape = logical_shape(type_, name)
     dtype = type_.dtype
-    wanted = f"{name} must be {_article(dtype)} {dtype.name} array of shape {_show(shape)}"
+    wanted = f"{name} must be {article(dtype)} {dtype.name} array of shape {show_shape(shape)}"
     if given is None:
         message = f"{wanted}, but it was not given"
         raise InputError(message)
-    if not isinstance(dtype, SimpleDType):
-        message = f"{name} is of the compound dtype {dtype.name}, which cannot be launched"
-        raise InputError(message)
+    assert isinstance(dtype, SimpleDType), dtype
     if not isinstance(given, np.ndarray):
-        message = f"{wanted}, not {_describe(given)}"
+        message = f"{wanted}, not {describe_given(given)}"
         raise InputError(message, hint=_hint(type_, shape))
     array = cast("npt.NDArray[Any]", given)
     codes = _codes(array, dtype)
@@ -234,7 +245,7 @@ def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
         )
         raise InputError(message)
     if array.shape not in _accepted_shapes(type_, shape):
-        message = f"{wanted}, not of shape {_show(array.shape)}"
+        message = f"{wanted}, not of shape {show_shape(array.shape)}"
         raise InputError(message, hint=_hint(type_, shape))
     places = _memory_positions(type_)
     if places is None:
@@ -272,7 +283,7 @@ def _hint(type_: TensorType, shape: tuple[int, ...]) -> str:
         kinds.append(f"{code_type(type_.dtype)} codes")
     text = f"valid are arrays of {' or '.join(kinds)}"
     if type_.layout.is_mx:
-        shapes = ", ".join(_show(s) for s in _accepted_shapes(type_, shape))
+        shapes = ", ".join(show_shape(s) for s in _accepted_shapes(type_, shape))
         side = "a" if type_.layout is TensorLayout.MX_A_ZZ else "b"
         text += f", of shape {shapes}, in box order (numerics.pack_scales_{side} makes it)"
     return text
@@ -301,7 +312,7 @@ def bind_scalar(name: str, dtype: SimpleDType, given: Any) -> Scalar:
         case int() | float() if dtype in FLOAT_FORMATS and not isinstance(value, bool):
             return rounded(float(value), dtype)
         case _:
-            message = f"{wanted}, not {_describe(value)}"
+            message = f"{wanted}, not {describe_given(value)}"
             raise InputError(message)
 
 
@@ -309,23 +320,6 @@ def rounded(value: float, dtype: SimpleDType) -> float:
     """Return a float rounded once to a scalar dtype, nearest even; beyond its range is infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.float64(value).astype(natural_type(dtype)))
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        array = cast("npt.NDArray[Any]", value)
-        return f"an array of {array.dtype} of shape {_show(array.shape)}"
-    if value is None or isinstance(value, bool | int | float | str):
-        return repr(value)
-    return f"a {type(value).__name__}"
-
-
-def _article(dtype: DType) -> str:
-    return "an" if dtype.name[0] in "AEIOU" else "a"
-
-
-def _show(shape: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
 
 
 # --------------------------------------------------------------------------- images and outputs

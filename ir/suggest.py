@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def near(word: object, known: Iterable[str]) -> str:
     """Return a hint that lists what of `known` resembles `word`, or else all of it."""
     words = list(known)
-    close = get_close_matches(word, words, n=3) or words
+    close = get_close_matches(word, words, n=3) if isinstance(word, str) else []
+    close = close or words
     return f"valid here: {', '.join(close)}"

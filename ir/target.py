@@ -210,6 +210,9 @@ def load_target(machine: str | os.PathLike[str] | Target = "a5") -> Target:
     """
     if isinstance(machine, Target):
         return machine
+    if not isinstance(machine, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"A machine must be a name, a path or a Target, not a {type(machine).__name__}."
+        raise MachineError(message, hint=near(machine, machine_names()))
     path = _find(machine, Path())
     name, entries = _read(path, ())
     values: dict[str, Value] = {}
@@ -226,11 +229,11 @@ _Entries = dict[str, tuple[Value, Provenance]]
 
 
 def _find(machine: str | os.PathLike[str], folder: Path) -> Path:
-    text = os.fspath(machine)
+    text = str(machine)
     if text in machine_names():
         return _MACHINES / f"{text}.toml"
     path = folder / text
-    if path.suffix == ".toml" or len(path.parts) > 1 or path.is_file():
+    if path.suffix == ".toml" or len(path.parts) > 1 or os.path.isfile(path):  # noqa: PTH113 - of any length
         return path
     message = f"A machine must be a name or the path of a TOML file, not {text!r}."
     raise MachineError(message, hint=near(text, machine_names()))
@@ -268,7 +271,7 @@ def _parse(path: Path) -> dict[str, object]:
     except OSError as error:
         message = f"The machine file {str(path)!r} must be readable, which it is not: {error}."
         raise MachineError(message) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = f"The machine file {str(path)!r} must be UTF-8 TOML, which it is not: {error}."
         raise MachineError(message) from error
 

@@ -16,7 +16,7 @@ from .verification import flow, memory, structure, type_check
 from .verification.diagnostics import Diagnostic, Findings, Severity, generate_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from .core import Function, Program
 
@@ -27,7 +27,6 @@ __all__ = [
     "Rule",
     "Severity",
     "generate_report",
-    "run_verifier",
     "verify",
     "verify_or_throw",
 ]
@@ -119,21 +118,3 @@ def verify_or_throw(
     if errors:
         message = f"{title}:\n{generate_report(found)}"
         raise VerificationError(message, errors[0].span)
-
-
-def run_verifier(
-    properties: Iterable[IRProperty] | None = None, *, strict_valid_k: bool = False
-) -> Callable[[Program], Program]:
-    """Return a function that verifies a program and hands it back.
-
-    Args:
-        properties: What the program is to have; what holds of every program by default.
-        strict_valid_k: As for :func:`verify`.
-    """
-    wanted = frozenset(STRUCTURAL if properties is None else properties)
-
-    def check(program: Program) -> Program:
-        verify_or_throw(program, wanted, strict_valid_k=strict_valid_k)
-        return program
-
-    return check

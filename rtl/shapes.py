@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from amaranth.hdl import Const, Value, signed, unsigned
 from amaranth.lib import data
 
-from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..ir.dtypes import DType
+from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..ir.dtypes.formats import format_of
 from ..ir.errors import IRTypeError, IRValueError
 

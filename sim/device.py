@@ -51,7 +51,7 @@ class Checks(Enum):
             InputError: If there is none.
         """
         for choice in cls:
-            if name in (choice, choice.value):
+            if isinstance(name, str | cls) and name in (choice, choice.value):
                 return choice
         message = f"checks must be 'error', 'warn' or 'off', not {name!r}."
         raise InputError(message)

@@ -45,9 +45,9 @@ def imported(path: Path, root: Path) -> Iterator[tuple[str, int]]:
                     dotted = ".".join((*base, alias.name))
                     is_one = is_module(root, dotted)
                     yield "." + (dotted if is_one else ".".join(base)), node.lineno
-            case ast.Call(
-                func=ast.Name(id="import_module"), args=[_, ast.Name(id="__name__")]
-            ) if path.name == "__init__.py":
+            case ast.Call(func=ast.Name(id="import_module"), args=[_, ast.Name(id="__name__")]) if (
+                path.name == "__init__.py"
+            ):
                 pass  # a face that loads its own package's files on first use
             case ast.Call(func=ast.Name(id="import_module" | "__import__")):
                 yield "import_module()", node.lineno

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
@@ -36,6 +37,18 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _SUFFIX = ".npy"
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
 _NO_ARCHIVE = "it is no archive"
+
+UNREADABLE = (
+    EOFError,
+    MemoryError,  # a damaged header may promise any size
+    OSError,
+    RuntimeError,  # an encrypted archive, or a feature that zipfile has not
+    TokenError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy raises for a file that it cannot read."""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array | MXArray]) -> None:
@@ -85,7 +98,7 @@ def load_arrays(path: Path) -> dict[str, Array | MXArray]:
                 raise ValueError(_NO_ARCHIVE)
             archive: Any = np.load(file, allow_pickle=False)
             members = _members(archive) if isinstance(archive, np.lib.npyio.NpzFile) else None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         message = f"{path} must be an .npz file that can be read: {error}"
         raise InputError(message) from error
     if members is None:

@@ -136,8 +136,14 @@ def refuse_foreign(directory: Path) -> None:
     Raises:
         InputError: `directory` is neither free, nor an empty folder, nor a bundle.
     """
-    if directory.is_dir() and not directory.is_symlink():
-        names = {entry.name for entry in directory.iterdir()}
+    try:
+        stands = directory.exists() or directory.is_symlink()
+        is_folder = directory.is_dir() and not directory.is_symlink()
+        names = {entry.name for entry in directory.iterdir()} if is_folder else set[str]()
+    except OSError as error:
+        message = f"{directory} must be a place that can be written: {error.strerror or error}"
+        raise InputError(message) from error
+    if is_folder:
         ours = {MANIFEST, *_FILES} if MANIFEST in names else set[str]()
         if not names <= ours:
             message = (
@@ -145,7 +151,7 @@ def refuse_foreign(directory: Path) -> None:
                 f"{min(names - ours)!r}"
             )
             raise InputError(message)
-    elif directory.exists() or directory.is_symlink():
+    elif stands:
         message = f"{directory} must be a folder or a place where nothing stands, not a file"
         raise InputError(message)
 

@@ -75,6 +75,9 @@ def parse_rule(text: str) -> Rule:
     Raises:
         InputError: `text` names no rule, or a number of it is missing or out of range.
     """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"rule must be {VALID_RULES}, not {text!r}"
+        raise InputError(message)
     name, _, rest = text.partition(":")
     fields = [field.strip() for field in rest.split(",")] if rest else []
     match name.strip(), fields:

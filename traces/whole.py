@@ -29,11 +29,15 @@ def written_whole(path: Path) -> Generator[Path]:
     """
     path = path.absolute()
     try:
+        is_other = path.exists() and not path.is_file() and not path.is_dir()
         path.parent.mkdir(parents=True, exist_ok=True)
         workshop = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a null character is a ValueError
         raise _unwritable(path, error) from error
     try:
+        if is_other:
+            message = f"{path} must be a file, a folder or a free place, not a device"
+            raise InputError(message)
         temporary = workshop / "new"
         yield temporary
         if temporary.is_dir() and path.is_dir():
@@ -55,5 +59,6 @@ def _replace_folder(new: Path, path: Path, old: Path) -> None:
         raise
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} must be a place that can be written: {error.strerror or error}")
+def _unwritable(path: Path, error: OSError | ValueError) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputError(f"{path} must be a place that can be written: {reason or error}")

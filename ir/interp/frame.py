@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..types import Dims
 
 Value = Any
-"""A TensorValue, a TileValue, a Python scalar, a tuple of values, or None."""
+"""A TensorValue, an MXArray, a TileValue, a Python scalar, a tuple of values, or None."""
 
 
 class Jump(Enum):

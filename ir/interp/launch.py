@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..binding import (
+    Bound,
     BoundTensor,
     bind_inputs,
     natural_type,
@@ -18,7 +19,9 @@ from ..binding import (
 from ..core import FunctionType, ParamDirection, Program
 from ..errors import InputError, IRTypeError, IRValueError
 from ..expr import Call, Expr, ScalarType
+from ..mx_uses import CompoundUses
 from ..numerics.elements import Summation
+from ..numerics.mxarray import MXArray
 from ..ops.row import describe_type
 from ..ops.values import TensorValue
 from ..suggest import near
@@ -63,7 +66,8 @@ def interpret_program(
     """
     order = Summation.of(sum).value
     function = select_entry(program, entry)
-    bound = bind_inputs(function, inputs)
+    axes = CompoundUses(program).grouped_axes(function)
+    bound = bind_inputs(function, inputs, grouped_axes=axes)
     values: list[Value] = [_value(bound[source_name(param)]) for param in function.params]
     returned = _Runner(program, order).run(function, values)
     outputs: dict[str, npt.NDArray[Any]] = {}
@@ -90,7 +94,8 @@ def select_entry(program: Program, entry: str | None = None) -> Function:
     functions = list(program.functions.values())
     names = [function.name for function in functions]
     if entry is not None:
-        found = program.get_function(entry)
+        is_name = isinstance(entry, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+        found = program.get_function(entry) if is_name else None
         if found is None:
             message = f"entry must name a function of the program, not {entry!r}"
             raise InputError(message, hint=near(entry, names))
@@ -105,7 +110,7 @@ def select_entry(program: Program, entry: str | None = None) -> Function:
     return candidates[0]
 
 
-def _value(bound: BoundTensor | float) -> Value:
+def _value(bound: Bound) -> Value:
     return _tensor_value(bound.codes, bound.type) if isinstance(bound, BoundTensor) else bound
 
 
@@ -128,9 +133,10 @@ def _result(expr: Expr, value: Value) -> npt.NDArray[Any]:
         return to_array(BoundTensor(value.buffer, expr.type))
     if isinstance(expr.type, ScalarType):
         return np.asarray(value, dtype=natural_type(expr.type.dtype))
-    message = (
-        f"A function that is launched must return tensors or scalars, not {describe_type(expr)}"
-    )
+    found = describe_type(expr)
+    if isinstance(value, MXArray):
+        found = f"{found} of {value.dtype.name}"
+    message = f"A function that is launched must return tensors or scalars, not {found}"
     raise IRTypeError(message, expr.span)
 
 
@@ -172,6 +178,8 @@ class _Runner:
 
     def _argument(self, call: Call, name: str, type_: Any, value: Value) -> Value:
         """Return a tensor argument as the callee's parameter looks at it."""
+        if isinstance(type_, TensorType) and isinstance(value, MXArray):
+            _check_array(call, name, type_, value)
         if not isinstance(type_, TensorType) or not isinstance(value, TensorValue):
             return value
         shape = tensor_shape(type_, name)
@@ -180,6 +188,17 @@ class _Runner:
             message = f"{name} of {call.name} must be {_tell(*wanted)}, not {_tell(*found)}"
             raise IRTypeError(message, call.span)
         return _tensor_value(value.buffer, type_) if type_.stride else value
+
+
+def _check_array(call: Call, name: str, type_: TensorType, value: MXArray) -> None:
+    shape = tensor_shape(type_, name)
+    if (type_.dtype, shape) != (value.dtype, value.shape):
+        wanted, found = (
+            f"{dtype.name} [{', '.join(map(str, dims))}]"
+            for dtype, dims in ((type_.dtype, shape), (value.dtype, value.shape))
+        )
+        message = f"{name} of {call.name} must be {wanted}, not {found}"
+        raise IRTypeError(message, call.span)
 
 
 def _tell(dtype: Any, shape: tuple[int, ...], layout: Any) -> str:

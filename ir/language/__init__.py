@@ -7,6 +7,8 @@ A kernel is Python text that is parsed and never run:
   annotate parameters, variables and results;
 * `pl.load`, `pl.move`, `pl.matmul_mx`, … are the ops, each a row of the table in `scalebox.ir.ops`;
   `pl.tile.x` and `pl.tensor.x` are their full names;
+* `pl.Tensor[[64, 128], pl.MXFP8_E4M3]` is a tensor of a compound dtype, elements and scales in one;
+  `pl.matmul` multiplies two of them;
 * `pl.range` and `pl.pipeline` head loops; `pl.min`, `pl.max`, `pl.cast` and `pl.const` make scalars;
 * `pl.param` makes a size that the command line can replace; `pl.parse` and `pl.loads` read text.
 """

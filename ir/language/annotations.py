@@ -30,7 +30,7 @@ from .capture import NOT_CONSTANT, describe
 from .context import plural
 from .forms import EXAMPLES, Annotation, AnnotationKind, form_kind
 from .markers import Unsupported
-from .names import DTYPES, UNSUPPORTED
+from .names import DTYPES, UNSUPPORTED, is_attribute_value
 from .typecheck import Written, filled_view
 
 if TYPE_CHECKING:
@@ -269,13 +269,15 @@ class AnnotationParser:
 
     def _dtype(self, item: _Item) -> DType:
         match item.value:
-            case DType():
-                return item.value
+            case DType() as dtype if is_attribute_value(dtype):
+                return dtype
             case Unsupported():
                 raise self._context.capture.unsupported(item.value, item.node)
             case value:
                 what = ast.unparse(item.node) if value is NOT_CONSTANT else describe(value)
-                message = f"This slot must hold a dtype, not {what}"
+                if isinstance(value, DType):
+                    what = f"{value.name}, which has no name in it"
+                message = f"This slot must hold a dtype of the language, not {what}"
                 names = ", ".join(f"pl.{n}" for n in DTYPES if n not in UNSUPPORTED)
                 raise self._error(message, item.node, f"the dtypes are {names}")
 

@@ -24,7 +24,7 @@ from .forms import form_kind
 from .markers import Intrinsic, OpName, OpNamespace, Unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .source import Source
     from .variables import Scope
@@ -37,17 +37,50 @@ class _NotConstant(Enum):
 #: What :meth:`Capture.fold` returns for an expression that holds a variable of the kernel.
 NOT_CONSTANT: Final = _NotConstant.TOKEN
 
+_LARGEST_BITS: Final = 4096
+_LONGEST: Final = 1 << 16
+"""Beyond this Python's own arithmetic could take all time or all memory."""
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int):
+        _check_bits(base.bit_length() * max(0, exponent) if abs(base) > 1 else 0)
+    return base**exponent
+
+
+def _shifted(value: Any, by: Any) -> Any:
+    if isinstance(value, int) and isinstance(by, int):
+        _check_bits(value.bit_length() + by if value else 0)
+    return value << by
+
+
+def _times(left: Any, right: Any) -> Any:
+    for text, count in ((left, right), (right, left)):
+        if isinstance(text, str | bytes | list | tuple) and isinstance(count, int):
+            length = len(cast("Sequence[object]", text))
+            if length * count > _LONGEST:
+                message = f"the result must have at most {_LONGEST} items, not {length * count}"
+                raise ValueError(message)
+    return left * right
+
+
+def _check_bits(bits: int) -> None:
+    if bits > _LARGEST_BITS:
+        message = f"the result must fit into {_LARGEST_BITS} bits, which it does not"
+        raise ValueError(message)
+
+
 #: Python's operators, which take whatever operands have them.
 _python: Any = operator
 _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: _python.add,
     ast.Sub: _python.sub,
-    ast.Mult: _python.mul,
+    ast.Mult: _times,
     ast.Div: _python.truediv,
     ast.FloorDiv: _python.floordiv,
     ast.Mod: _python.mod,
-    ast.Pow: _python.pow,
-    ast.LShift: _python.lshift,
+    ast.Pow: _power,
+    ast.LShift: _shifted,
     ast.RShift: _python.rshift,
     ast.BitAnd: _python.and_,
     ast.BitOr: _python.or_,
@@ -67,6 +100,16 @@ _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+#: What Python raises for operands that it cannot compute with.
+_PYTHONS_OWN: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 #: What may be called with Python values while a kernel is parsed.
 _CALLABLE: Final = (TensorView, TileView, MemRef, float, int)
 #: Words of the language that have a value when all their arguments are Python numbers.
@@ -141,8 +184,9 @@ class Capture:
             return compute()
         except ParserError as error:
             raise self._source.error(type(error), error.message, node, hint=error.hint) from error
-        except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
-            message = f"{ast.unparse(node)} cannot be evaluated: {error}"
+        except _PYTHONS_OWN as error:
+            told = str(error) or type(error).__name__
+            message = f"{ast.unparse(node)} cannot be evaluated: {told}"
             raise self._source.error(ParserSyntaxError, message, node) from error
 
     def _name(self, node: ast.Name) -> object:

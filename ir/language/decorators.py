@@ -13,6 +13,7 @@ from ..errors import (
     Span,
     UnsupportedFeatureError,
 )
+from .capture import describe
 from .context import Options
 from .names import is_attribute_value
 from .source import caller_span, calling_frame
@@ -139,7 +140,7 @@ def _visible_names(frame: FrameType) -> dict[str, object]:
 
 def _mark_or_parse(func: Callable[..., Any], options: Options, frame: FrameType) -> Any:
     if not isinstance(func, PythonFunction):
-        message = f"@pl.function must decorate a def, not {func!r}"
+        message = f"@pl.function must decorate a def, not {describe(func)}"
         raise ParserTypeError(message, caller_span(2))
     if "__module__" in frame.f_locals and "__qualname__" in frame.f_locals:
         setattr(func, _OPTIONS, options)
@@ -152,7 +153,7 @@ def _mark_or_parse(func: Callable[..., Any], options: Options, frame: FrameType)
 def _parse_class(cls: object, frame: FrameType, *, strict_ssa: bool) -> Program:
     where = caller_span(2)
     if not isinstance(cls, type):
-        message = f"@pl.program must decorate a class, not {cls!r}"
+        message = f"@pl.program must decorate a class, not {describe(cls)}"
         raise ParserTypeError(message, where)
     methods = {
         name: (method, getattr(method, _OPTIONS))

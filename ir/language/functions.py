@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ..core import Function, Program
+from ..core import AssignStmt, Function, ParamDirection, Program
 from ..errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
-from ..expr import Var
+from ..expr import Call, Op, Var
+from ..mx_uses import compound_faults
+from ..ops import ROWS
+from ..verification.walk import statements
 from .capture import Capture
 from .context import Context, Parameter, Signature
 from .source import Source, find_class, find_function
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FunctionType as PythonFunction
 
+    from ..core import Stmt
     from ..expr import Type
     from .context import Options
     from .typecheck import Written
@@ -159,6 +163,7 @@ class _Functions:
         if written and body.returned is None:
             message = f"{node.name!r} must return what its -> promises, but has no return"
             raise self._source.error(ParserTypeError, message, definition.signature.span)
+        self._check_outputs(definition, stmt)
         options = definition.options
         return Function(
             node.name,
@@ -171,6 +176,25 @@ class _Functions:
             options.role,
             attrs,
         )
+
+    def _check_outputs(self, definition: _Definition, body: Stmt) -> None:
+        """Refuse an output whose name is given to a fresh tensor: the caller's stays unwritten."""
+        outputs = {
+            p.var for p in definition.signature.params if p.direction is not ParamDirection.In
+        }
+        for stmt in statements(body):
+            match stmt:
+                case AssignStmt(var, Call(op=Op(name))) if (
+                    var in outputs and ROWS[name].reuses is None
+                ):
+                    message = (
+                        f"{var.name_hint!r} must be written as the output that it is, not be the "
+                        f"name of the fresh tensor that {name} makes"
+                    )
+                    hint = "give the result a name of its own and return it, without a pl.Out"
+                    raise self._source.error(ParserTypeError, message, stmt.span, hint=hint)
+                case _:
+                    pass
 
     def _prologue(self, definition: _Definition) -> tuple[dict[str, object], list[ast.stmt]]:
         """Return the attributes of a function and the statements after `pl.func_attr`."""
@@ -233,7 +257,9 @@ def parse_program(
             functions.declare(stmt, methods[stmt.name][1], strict_ssa=strict_ssa)
     for method in methods:
         functions.read(method)
-    return Program(list(functions.done.values()), name, source.head_span(node))
+    made = Program(list(functions.done.values()), name, source.head_span(node))
+    _check_compounds(made, source)
+    return made
 
 
 def parse_function(
@@ -250,4 +276,16 @@ def parse_function(
     made = functions.read(node.name)
     if functions.adopted:
         _companions[made] = functions.adopted
+    _check_compounds(Program(list(functions.done.values())), source)
     return made
+
+
+def _check_compounds(program: Program, source: Source) -> None:
+    """Refuse tensors of compound dtypes where none can be, and those of an ambiguous use."""
+    for function in program.functions.values():
+        for fault in compound_faults(function, program):
+            # A use can stand in a function that was adopted from another file.
+            lines = source.lines if fault.span.filename == source.filename else None
+            raise ParserTypeError(
+                fault.message, fault.span, hint=fault.hint, note=fault.note, source_lines=lines
+            )

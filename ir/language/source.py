@@ -85,9 +85,14 @@ def _parse(filename: str, text: str) -> Source:
     except ValueError as error:  # a null byte, or half of a surrogate pair
         message = f"{filename} must be text that Python can read: {error}"
         raise ParserSyntaxError(message) from error
-    except RecursionError as error:
-        message = f"{filename} must be readable for Python, but an expression is nested too deeply"
-        raise ParserSyntaxError(message, hint="give its parts names of their own") from error
+    except (RecursionError, MemoryError) as error:
+        raise nested_too_deeply(filename) from error
+
+
+def nested_too_deeply(filename: str) -> ParserSyntaxError:
+    """Return the error for text that is too much for Python's own parser."""
+    message = f"{filename} must be readable for Python, but an expression is nested too deeply"
+    return ParserSyntaxError(message, hint="give its parts names of their own")
 
 
 def syntax_error(error: SyntaxError, filename: str, lines: tuple[str, ...]) -> ParserSyntaxError:

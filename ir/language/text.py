@@ -4,16 +4,21 @@ from __future__ import annotations
 import __future__
 
 import ast
+import io
 import sys
+import tokenize
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import Function, Program
 from ..errors import InputError, ParserSyntaxError, UserError
+from ..given import describe_given
 from .capture import Capture
 from .params import param_overrides
 from .source import (
+    nested_too_deeply,
     open_source,
     raised_in_package,
     register_text,
@@ -58,13 +63,16 @@ def parse(text: str) -> Program | Function:
         ParserError: When the text is none of the language.
         InputError: When it holds no program or function, or several.
     """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"What is parsed must be a string of source text, not {describe_given(text)}"
+        raise InputError(message)
     name = register_text(text)
     return _only_item(_execute(text, name), "The text")
 
 
 def loads(path: str | Path) -> Program | Function:
     """Return the one program, or the one function, of a file; raises as :func:`parse`."""
-    return _only_item(_execute(_read(Path(path)), str(path)), f"The file {path}")
+    return _only_item(_execute(_read(_file(path)), str(path)), f"The file {path}")
 
 
 def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None) -> KernelFile:
@@ -79,7 +87,7 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
         InputError: When the file cannot be read, holds no program or several, or has no parameter
             of a given name.
     """
-    file = Path(path)
+    file = _file(path)
     with param_overrides(params or {}) as record:
         names = _execute(_read(file), str(path))
     item = _only_item(names, f"The file {path}")
@@ -91,10 +99,21 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
     return KernelFile(file, program, machine, dict(record.values))
 
 
-def _read(path: Path) -> str:
+def _file(path: str | Path) -> Path:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Path(path)
+    except TypeError as error:
+        message = f"A kernel file must be named by a string or a path, not {describe_given(path)}"
+        raise InputError(message) from error
+
+
+def _read(path: Path) -> str:
+    """Return a file's text as Python reads it: without a mark of its byte order, in its coding."""
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return io.TextIOWrapper(io.BytesIO(data), encoding).read()
+    except (OSError, ValueError, SyntaxError) as error:
         message = f"The kernel file must be readable text, but {path} is not: {error}"
         raise InputError(message) from error
 
@@ -114,22 +133,25 @@ def _execute(text: str, filename: str) -> dict[str, object]:
         if error.source_lines is None and error.span and error.span.filename == filename:
             error.source_lines = list(lines)
         raise
-    except SyntaxError as error:
-        raise syntax_error(error, filename, lines) from error
-    except Exception as error:  # whatever the user's own code at module level raises
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # whatever the user's own code at module level raises
+        if isinstance(error, SyntaxError) and error.filename == filename:
+            raise syntax_error(error, filename, lines) from error
         known = isinstance(error, TypeError | ValueError)  # of a call with wrong arguments
         if raised_in_package(error.__traceback__) and not known:
             raise
         where = traceback_span(error.__traceback__, filename)
         assert source is not None
         _explain(source, where, names, error)
-        message = f"The module level of the kernel failed: {type(error).__name__}: {error}"
+        told = traceback.format_exception_only(error)[-1].strip()
+        message = f"The module level of the kernel failed: {told}"
         raise ParserSyntaxError(message, where, source_lines=lines) from error
     return names
 
 
 def _explain(
-    source: Source, where: Span | None, names: Mapping[str, object], error: Exception
+    source: Source, where: Span | None, names: Mapping[str, object], error: BaseException
 ) -> None:
     """Raise an error that lists what would be valid, if `error` is about an unknown name."""
     if not isinstance(error, NameError | AttributeError):
@@ -142,7 +164,10 @@ def _explain(
 def _compile(text: str, filename: str) -> CodeType:
     """Compile with annotations left alone: they may name variables of the kernel."""
     flags = __future__.annotations.compiler_flag
-    return compile(text, filename, "exec", flags=flags, dont_inherit=True)
+    try:
+        return compile(text, filename, "exec", flags=flags, dont_inherit=True)
+    except (RecursionError, MemoryError) as error:
+        raise nested_too_deeply(filename) from error
 
 
 def _only_item(names: Mapping[str, object], what: str) -> Program | Function:

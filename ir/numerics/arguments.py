@@ -78,8 +78,11 @@ def matmul_operands(
     acc: npt.ArrayLike | None,
     bias: npt.ArrayLike | None,
     valid_k: int | None,
+    group: int = GROUP,
 ) -> MatmulOperands:
     """Check the arguments of a block-scaled matmul and cut them to the valid K.
+
+    `group` elements along K share one scale.
 
     Raises:
         IRTypeError: Codes, scales, accumulator or bias of the wrong type.
@@ -98,7 +101,7 @@ def matmul_operands(
     if not 1 <= valid <= depth:
         message = f"The valid K must be in 1..{depth}, the physical K, not {valid}"
         raise IRValueError(message)
-    groups = -(-valid // GROUP)
+    groups = -(-valid // group)
     left = _matrix(as_scale_codes(a_scales, "A scales"), "A scales", "[M, G]")
     right = _matrix(as_scale_codes(b_scales, "B scales"), "B scales", "[G, N]")
     if left.shape[0] != rows or left.shape[1] < groups:

@@ -90,25 +90,41 @@ class BlockFormat:
                 return 0
 
 
-@cache
 def block_format_of(dtype: DType) -> BlockFormat:
     """Return the block format of a dtype.
 
     Raises:
         IRTypeError: `dtype` is not block-scaled, or neither of the MX form (one level of E8M0) nor
-            of the NVFP4 form (E4M3 over a block, Float32 over the whole).
+            of the NVFP4 form (E4M3 over a block, Float32 over the whole), or of elements that block
+            scaling does not define.
     """
-    if isinstance(dtype, BlockScaledDType):
-        match [(level.scale, level.block) for level in dtype.levels]:
-            case [(DType.E8M0, int(block))]:
-                return BlockFormat(_narrow(dtype), block, DType.E8M0, has_tensor_scale=False)
-            case [(DType.E4M3, int(block)), (DType.Float32, WholeExtent())]:
-                return BlockFormat(_narrow(dtype), block, DType.E4M3, has_tensor_scale=True)
-            case _:
-                pass
+    if not isinstance(dtype, BlockScaledDType):
+        raise _not_block_scaled(dtype)
+    return _format_of(dtype)
+
+
+@cache
+def _format_of(dtype: BlockScaledDType) -> BlockFormat:
+    match [(level.scale, level.block) for level in dtype.levels]:
+        case [(DType.E8M0, int(block))]:
+            return BlockFormat(_narrow(dtype), block, DType.E8M0, has_tensor_scale=False)
+        case [(DType.E4M3, int(block)), (DType.Float32, WholeExtent())]:
+            element = _narrow(dtype)
+            if isinstance(element, IntegerFormat) or element.has_nan:
+                message = (
+                    f"The elements of {dtype.name}, which has two levels of scales, must be "
+                    f"floats with neither NaN nor infinity, not {element.name}"
+                )
+                raise IRTypeError(message)
+            return BlockFormat(element, block, DType.E4M3, has_tensor_scale=True)
+        case _:
+            raise _not_block_scaled(dtype)
+
+
+def _not_block_scaled(dtype: object) -> IRTypeError:
     message = f"The dtype must be a block-scaled format, not {_name(dtype)}"
     valid = ", ".join(known.name for known in BlockScaledDType.registered())
-    raise IRTypeError(message, hint=f"Valid are: {valid}.")
+    return IRTypeError(message, hint=f"Valid are: {valid}.")
 
 
 def choice(kind: type[_Choice], name: _Choice | str, what: str) -> _Choice:
@@ -118,7 +134,7 @@ def choice(kind: type[_Choice], name: _Choice | str, what: str) -> _Choice:
         IRValueError: There is none.
     """
     for member in kind:
-        if name in (member, member.value):
+        if isinstance(name, str | kind) and name in (member, member.value):
             return member
     valid = ", ".join(repr(member.value) for member in kind)
     message = f"{what} must be one of {valid}, not {name!r}"
@@ -127,8 +143,16 @@ def choice(kind: type[_Choice], name: _Choice | str, what: str) -> _Choice:
 
 def _narrow(dtype: BlockScaledDType) -> FloatFormat | IntegerFormat:
     element = element_of(dtype.element)
-    if element.bits > _BYTE:
-        message = f"The elements of {dtype.name} must be at most {_BYTE} bits, not {element.bits}"
+    match element:
+        case FloatFormat():
+            is_element = element.has_zero and element.bits <= _BYTE
+        case IntegerFormat():
+            is_element = element.dtype is DType.Int8
+    if not is_element:
+        message = (
+            f"The elements of {dtype.name} must be Int8, or floats of at most {_BYTE} bits that "
+            f"have a zero, not {element.name}"
+        )
         raise IRTypeError(message)
     return element
 

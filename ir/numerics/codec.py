@@ -79,7 +79,8 @@ def encode(
     codes = np.empty(flat.size, code_type(element))
     is_power = isinstance(element, FloatFormat) and not element.has_zero
     valid = _POWER_ROUNDINGS if is_power else (_EVEN,)
-    if rounding is not None and rounding not in valid:
+    is_known = isinstance(rounding, str) and rounding in valid
+    if rounding is not None and not is_known:
         names = ", ".join(repr(name) for name in valid)
         message = f"rounding for {element.name} must be {names} or None, not {rounding!r}"
         raise IRValueError(message)

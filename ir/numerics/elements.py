@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,13 +36,12 @@ class Summation(Enum):
             IRValueError: There is no such order.
         """
         for order in cls:
-            if name in (order, order.value):
+            if isinstance(name, str | cls) and name in (order, order.value):
                 return order
         message = f"sum must be 'group' or 'sequential', not {name!r}"
         raise IRValueError(message)
 
 
-@cache
 def element_of(dtype: DType) -> FloatFormat | IntegerFormat:
     """Return the format of a simple dtype whose every value float32 holds exactly.
 

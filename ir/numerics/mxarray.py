@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +89,14 @@ def checked_axis(axis: int, rank: int) -> int:
     """Return `axis` counted from the front.
 
     Raises:
+        IRTypeError: It is no integer.
         IRValueError: There is no such axis.
     """
+    try:
+        axis = index(axis)
+    except TypeError as error:
+        message = f"The axis must be an integer, not {axis!r}"
+        raise IRTypeError(message) from error
     if not -rank <= axis < rank:
         message = (
             f"The axis must be in {-rank}..{rank - 1} for an array of rank {rank}, not {axis}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def unpack(packed: npt.ArrayLike, dtype: DType, count: int) -> npt.NDArray[np.un
         Codes `[count]`, one an item.
 
     Raises:
-        IRTypeError: `dtype` is no such format, or `packed` are no bytes.
+        IRTypeError: `dtype` is no such format, `packed` are no bytes, or `count` is no integer.
         IRValueError: `count` is negative, or `packed` holds fewer codes.
     """
     element = element_of(dtype)
@@ -70,6 +71,11 @@ def unpack(packed: npt.ArrayLike, dtype: DType, count: int) -> npt.NDArray[np.un
     if array.dtype != np.uint8:
         message = f"Packed codes must be uint8 bytes, not {array.dtype}"
         raise IRTypeError(message)
+    try:
+        count = index(count)
+    except TypeError as error:
+        message = f"The count must be an integer, not {count!r}"
+        raise IRTypeError(message) from error
     needed = -(-count * element.bits // _BYTE)
     if count < 0 or array.size < needed:
         message = (

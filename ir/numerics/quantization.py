@@ -13,7 +13,9 @@ import numpy as np
 
 from ..dtypes.boxes import GROUP
 from ..errors import IRTypeError, IRValueError
-from . import codec, reference, reference_quantize, two_level
+from ..given import describe_given
+from . import codec, reference_quantize, two_level
+from .array_matmul import check_operands, matmul_arrays
 from .block_format import InfinityPolicy, ScaleRule, block_format_of, choice
 from .elements import FLOAT32_NAN, element_of
 from .mxarray import MXArray, checked_axis, scale_shape
@@ -150,7 +152,13 @@ def dequantize(mx: MXArray) -> npt.NDArray[np.float32]:
     Returns:
         float32 in the shape of the array: the element times every scale that covers it, rounded
         once; overflow is infinity, every NaN is 0x7FC00000.
+
+    Raises:
+        IRTypeError: `mx` is no MXArray.
     """
+    if not isinstance(mx, MXArray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"What is dequantised must be an MXArray, not {describe_given(mx)}"
+        raise IRTypeError(message)
     form = block_format_of(mx.dtype)
     elements = _middle(mx.elements, mx.axis)
     scales = _middle(mx.scales, mx.axis)
@@ -191,24 +199,14 @@ def matmul(a: MXArray, b: MXArray) -> npt.NDArray[np.float32]:
         IRTypeError: An operand is no MXArray, or the formats do not multiply.
         IRValueError: An operand is no matrix or grouped along another axis, or K differs.
     """
-    _check_operands(a, b)
-    if a.tensor_scale is not None and b.tensor_scale is not None:
-        form = block_format_of(a.dtype)
-        return two_level.matmul_groups(
-            a.elements,
-            a.scales,
-            b.elements,
-            b.scales,
-            element=a.dtype.element,
-            block=form.block,
-            tensor_scale=(a.tensor_scale, b.tensor_scale),
-        )
-    multiply = reference.matmul_mx
-    if math.prod(a.shape) * b.shape[1] >= COMPILED_FROM:
-        from . import fast_matmul
+    check_operands(a, b)
+    form = block_format_of(a.dtype)
+    is_compiled = form.block == GROUP and not form.has_tensor_scale
+    if not is_compiled or math.prod(a.shape) * b.shape[1] < COMPILED_FROM:
+        return matmul_arrays(a, b)
+    from . import fast_matmul
 
-        multiply = fast_matmul.matmul_mx
-    return multiply(
+    return fast_matmul.matmul_mx(
         a.elements,
         a.scales,
         b.elements,
@@ -216,32 +214,6 @@ def matmul(a: MXArray, b: MXArray) -> npt.NDArray[np.float32]:
         a_dtype=a.dtype.element,
         b_dtype=b.dtype.element,
     )
-
-
-def _check_operands(a: object, b: object) -> None:
-    for operand, what, axis in ((a, "The left operand", 1), (b, "The right operand", 0)):
-        if not isinstance(operand, MXArray):
-            message = f"{what} must be an MXArray, not {type(operand).__name__}"
-            raise IRTypeError(message)
-        if operand.elements.ndim != 2 or operand.axis != axis:
-            message = (
-                f"{what} must be a matrix grouped along axis {axis}, not of shape "
-                f"{list(operand.shape)} grouped along axis {operand.axis}"
-            )
-            raise IRValueError(message)
-    assert isinstance(a, MXArray)
-    assert isinstance(b, MXArray)
-    left, right = block_format_of(a.dtype), block_format_of(b.dtype)
-    both_plain = not left.has_tensor_scale and not right.has_tensor_scale
-    if a.dtype is not b.dtype and not (both_plain and left.block == right.block == GROUP):
-        message = (
-            f"The operands must both have E8M0 scales over {GROUP} elements, or be of one format, "
-            f"not {a.dtype.name} and {b.dtype.name}"
-        )
-        raise IRTypeError(message)
-    if a.shape[1] != b.shape[0] or a.shape[1] == 0:
-        message = f"The operands must share a K of at least 1, not {a.shape[1]} and {b.shape[0]}"
-        raise IRValueError(message)
 
 
 def _quantize_middle(
@@ -270,7 +242,8 @@ def _middle(array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
         case 2, 1:
             return array[:, :, None]
         case _:
-            return array.reshape(math.prod(shape[:axis]), shape[axis], -1)
+            outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+            return array.reshape(outer, shape[axis], inner)
 
 
 def _pieces(shape: tuple[int, ...], block: int) -> Iterator[tuple[slice, slice]]:

@@ -4,7 +4,8 @@ Written to be read beside the rules, and fast enough for the interpreter; the co
 `fast_` files are held to it bit for bit.
 
 A group sum is exact because it is formed from integers: an element is an integer in its format's
-unit, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits).
+unit, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits). What a
+format with larger groups adds up beyond that is summed in Python's own integers.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from .elements import FLOAT32_NAN, Summation, block_exponent, element_of, unit_e
 from .tables import integers, scale_table, significands, value_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-__all__ = ["decode", "encode", "matmul_mx", "round_pair"]
+__all__ = ["decode", "encode", "matmul_mx", "round_integers", "round_pair"]
 
 _LOW_BITS = 16
 _FLOAT64_BITS = 53
+_NARROW_BITS = 52
 
 
 def matmul_mx(
@@ -41,10 +45,11 @@ def matmul_mx(
     bias: npt.ArrayLike | None = None,
     valid_k: int | None = None,
     sum: Summation | str = Summation.GROUP,  # noqa: A002 - the public name of the choice
+    group: int = GROUP,
 ) -> npt.NDArray[np.float32]:
     """Multiply two block-scaled matrices, bit for bit as the machine's cube does.
 
-    For each group of 32 along K the sum of products is exact, is scaled by both scales and rounded
+    For each group along K the sum of products is exact, is scaled by both scales and rounded
     once to float32 (nearest even), and is added to the float32 accumulator, groups ascending. With
     `sum="sequential"` every element is a group of its own.
 
@@ -60,6 +65,7 @@ def matmul_mx(
         bias: float32 `[1, N]` to start every row from.
         valid_k: Elements along K that take part, 1..K; all by default.
         sum: `"group"` or `"sequential"`.
+        group: Elements along K that share one scale; the machine's cube has 32.
 
     Returns:
         float32 `[M, N]`; every NaN is 0x7FC00000.
@@ -79,14 +85,15 @@ def matmul_mx(
         acc=acc,
         bias=bias,
         valid_k=valid_k,
+        group=group,
     )
     out = operands.start
     with np.errstate(over="ignore", invalid="ignore"):
         match order:
             case Summation.GROUP:
-                _add_groups(out, operands, a_dtype, b_dtype)
+                _add_groups(out, operands, a_dtype, b_dtype, group)
             case Summation.SEQUENTIAL:
-                _add_elements(out, operands, a_dtype, b_dtype)
+                _add_elements(out, operands, a_dtype, b_dtype, group)
     out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
     return out
 
@@ -121,41 +128,89 @@ def round_pair(
     return np.ldexp(whole.astype(np.float64), shift).astype(np.float32)
 
 
+def round_integers(
+    values: npt.NDArray[np.object_], exponent: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]:
+    """Round `values * 2^exponent` once to float32, as :func:`round_pair` does.
+
+    Args:
+        values: Python integers of any size.
+        exponent: Power of two of each, -900..900 once the bits beyond 52 of its value are added.
+    """
+    kept, excess = np.frompyfunc(_narrowed, 1, 2)(values)
+    whole = np.asarray(kept, np.int64)
+    more = np.asarray(excess, np.int64)
+    return round_pair(whole, np.zeros_like(whole), low_bits=0, exponent=exponent + more)
+
+
+def _narrowed(value: int) -> tuple[int, int]:
+    """Return at most 52 bits of `value`, rounded to odd, and how many more it had."""
+    magnitude = abs(value)
+    excess = max(0, magnitude.bit_length() - _NARROW_BITS)
+    rest = magnitude & ((1 << excess) - 1)
+    kept = magnitude >> excess | (rest != 0)
+    return -kept if value < 0 else kept, excess
+
+
 def _add_groups(
-    out: npt.NDArray[np.float32], operands: MatmulOperands, a_dtype: DType, b_dtype: DType
+    out: npt.NDArray[np.float32],
+    operands: MatmulOperands,
+    a_dtype: DType,
+    b_dtype: DType,
+    size: int,
 ) -> None:
     left = _Side(a_dtype, operands.a)
     right = _Side(b_dtype, operands.b)
     unit = left.unit + right.unit
     _, scale_exponents = significands(DType.E8M0)
-    low_bits = _LOW_BITS if left.largest * right.largest * GROUP >= 1 << _FLOAT64_BITS else 0
-    upper = right.whole >> _LOW_BITS if low_bits else np.zeros_like(right.whole)
-    lower = right.whole - (upper << _LOW_BITS)
+    add_up = _group_sums(left, right, size)
     depth = operands.a.shape[1]
-    for group, first in enumerate(range(0, depth, GROUP)):
-        cut = slice(first, min(first + GROUP, depth))
-        part = left.whole[:, cut]
-        low = _exact_product(part, lower[cut])
-        high = _exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
+    for group, first in enumerate(range(0, depth, size)):
+        cut = slice(first, min(first + size, depth))
         a_scale = operands.a_scales[:, group, None]
         b_scale = operands.b_scales[group]
         exponent = scale_exponents[a_scale] + scale_exponents[b_scale] + unit
-        term = round_pair(high, low, low_bits=low_bits, exponent=exponent)
+        term = add_up(cut, exponent)
         if left.is_special[:, cut].any() or right.is_special[cut].any():
             _put_specials(term, left.value[:, cut], right.value[cut])
         term[np.isnan(scale_table()[a_scale]) | np.isnan(scale_table()[b_scale])] = np.nan
         out += term
 
 
+def _group_sums(
+    left: _Side, right: _Side, size: int
+) -> Callable[[slice, npt.NDArray[np.int64]], npt.NDArray[np.float32]]:
+    """Return what rounds the exact sum of a cut along K, times a power of two, to float32."""
+    low_bits = _LOW_BITS if left.largest * right.largest * size >= 1 << _FLOAT64_BITS else 0
+    upper = right.whole >> _LOW_BITS if low_bits else np.zeros_like(right.whole)
+    lower = right.whole - (upper << _LOW_BITS)
+    half = max(1 << _LOW_BITS, (right.largest >> _LOW_BITS) + 1)
+    if low_bits and left.largest * half * size >= 1 << _FLOAT64_BITS:
+        a, b = left.whole.astype(object), right.whole.astype(object)
+        return lambda cut, exponent: round_integers(a[:, cut] @ b[cut], exponent)
+
+    def add_up(cut: slice, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        part = left.whole[:, cut]
+        low = _exact_product(part, lower[cut])
+        high = _exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
+        return round_pair(high, low, low_bits=low_bits, exponent=exponent)
+
+    return add_up
+
+
 def _add_elements(
-    out: npt.NDArray[np.float32], operands: MatmulOperands, a_dtype: DType, b_dtype: DType
+    out: npt.NDArray[np.float32],
+    operands: MatmulOperands,
+    a_dtype: DType,
+    b_dtype: DType,
+    size: int,
 ) -> None:
     left = value_table(a_dtype)[operands.a]
     right = value_table(b_dtype)[operands.b]
     scale = scale_table()
     for k in range(operands.a.shape[1]):
         product = left[:, k, None] * right[k] + 0.0  # an exact zero is +0, whatever the signs
-        both = scale[operands.a_scales[:, k // GROUP, None]] * scale[operands.b_scales[k // GROUP]]
+        both = scale[operands.a_scales[:, k // size, None]] * scale[operands.b_scales[k // size]]
         out += (product * both).astype(np.float32)
 
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from operator import index
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ..dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
-from ..errors import IRValueError
+from ..errors import IRTypeError, IRValueError
 from .arguments import as_scale_codes
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def unpack_scales_a(
         uint8 `[M, G]`, a fresh array.
 
     Raises:
-        IRTypeError: `packed` are not one-byte codes.
+        IRTypeError: `packed` are not one-byte codes, or `shape` are no integers.
         IRValueError: An unknown order, a shape that the order cannot hold, or another number of
             bytes than the shape has.
     """
@@ -170,7 +171,7 @@ def unpack_scales_b(
         uint8 `[G, N]`, a fresh array.
 
     Raises:
-        IRTypeError: `packed` are not one-byte codes.
+        IRTypeError: `packed` are not one-byte codes, or `shape` are no integers.
         IRValueError: An unknown order, a shape that the order cannot hold, or another number of
             bytes than the shape has.
     """
@@ -222,10 +223,11 @@ def _unflatten(
 
 
 def _order(name: str, boxed: str) -> ScaleOrder:
-    if name == boxed:
-        return ScaleOrder.BOXED
-    if name in ("ND", "DN"):
-        return ScaleOrder(name)
+    if isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if name == boxed:
+            return ScaleOrder.BOXED
+        if name in ("ND", "DN"):
+            return ScaleOrder(name)
     side = "A" if boxed == "ZZ" else "B"
     message = f"The order of {side} scales must be '{boxed}', 'ND' or 'DN', not {name!r}"
     raise IRValueError(message)
@@ -247,10 +249,15 @@ def _check_extents(rows: int, groups: int, order: ScaleOrder, name: str, axis: s
 
 
 def _pair(shape: Sequence[int], form: str) -> tuple[int, int]:
-    if len(shape) != 2:
-        message = f"The shape of scales must be {form}, not {tuple(shape)}"
+    try:
+        extents = [index(extent) for extent in shape]
+    except TypeError as error:
+        message = f"The shape of scales must be {form}, not {shape!r}"
+        raise IRTypeError(message) from error
+    if len(extents) != 2:
+        message = f"The shape of scales must be {form}, not {tuple(extents)}"
         raise IRValueError(message)
-    return int(shape[0]), int(shape[1])
+    return extents[0], extents[1]
 
 
 def _scale_matrix(scales: npt.ArrayLike, what: str, form: str) -> npt.NDArray[np.uint8]:

@@ -13,9 +13,9 @@ import numpy as np
 from ..dtypes import DType
 from ..dtypes.formats import FloatFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy
-from .elements import FLOAT32_NAN, unit_exponent
+from .elements import FLOAT32_NAN, Summation, unit_exponent
 from .parts import take_apart
-from .reference import round_pair
+from .reference import round_integers, round_pair
 from .tables import decode_table, integers, significands
 
 if TYPE_CHECKING:
@@ -88,29 +88,34 @@ def matmul_groups(
     element: DType,
     block: int,
     tensor_scale: tuple[np.float32, np.float32],
+    sum: Summation = Summation.GROUP,  # noqa: A002 - the public name of the choice
 ) -> npt.NDArray[np.float32]:
     """Multiply two matrices of a format with two levels of scales.
 
     For each block along K the exact sum of products times all four scales is rounded once to
-    float32 and added to the float32 accumulator, blocks ascending.
+    float32 and added to the float32 accumulator, blocks ascending. With the sequential order every
+    element is a block of its own.
 
     Args:
         a: Element codes uint8 `[M, K]`.
         a_scales: E4M3 codes uint8 `[M, G]`.
         b: Element codes uint8 `[K, N]`.
         b_scales: E4M3 codes uint8 `[G, N]`.
-        element: The element's dtype, with neither NaN nor infinity and of at most 4 bits.
+        element: The element's dtype, with neither NaN nor infinity.
         block: Elements that share one scale.
         tensor_scale: The tensor scales of `a` and of `b`, finite.
+        sum: The order in which products meet the accumulator.
 
     Returns:
         float32 `[M, N]`; every NaN is 0x7FC00000.
     """
-    whole = integers(element)
+    whole: npt.NDArray[Any] = integers(element)
     scale_significand, scale_exponent = significands(DType.E4M3)
     values = decode_table(DType.E4M3).view(np.float32)
     top = int(np.abs(whole).max()) ** 2 * block * int(np.abs(scale_significand).max()) ** 2
-    assert top < _PRODUCT_LIMIT, element.name
+    is_narrow = top < _PRODUCT_LIMIT
+    if not is_narrow:
+        whole = whole.astype(object)
     both = take_apart(np.array(tensor_scale, np.float32))
     tensor = int(both.significand[0]) * int(both.significand[1])
     if both.negative[0] != both.negative[1]:
@@ -118,18 +123,22 @@ def matmul_groups(
     base = int(both.exponent.sum()) + 2 * unit_exponent(format_of(element))
     out = np.zeros((a.shape[0], b.shape[1]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        for group, first in enumerate(range(0, a.shape[1], block)):
-            cut = slice(first, first + block)
-            left, right = a_scales[:, group, None], b_scales[group]
-            product = whole[a[:, cut]] @ whole[b[cut]]
+        step = block if sum is Summation.GROUP else 1
+        for first in range(0, a.shape[1], step):
+            cut = slice(first, first + step)
+            left, right = a_scales[:, first // block, None], b_scales[first // block]
+            product: npt.NDArray[Any] = whole[a[:, cut]] @ whole[b[cut]]
             product = product * scale_significand[left] * scale_significand[right]
             exponent = scale_exponent[left] + scale_exponent[right] + base
-            term = round_pair(
-                product * (tensor >> _HALF),
-                product * (tensor & ((1 << _HALF) - 1)),
-                low_bits=_HALF,
-                exponent=exponent,
-            )
+            if is_narrow:
+                term = round_pair(
+                    product * (tensor >> _HALF),
+                    product * (tensor & ((1 << _HALF) - 1)),
+                    low_bits=_HALF,
+                    exponent=exponent,
+                )
+            else:
+                term = round_integers(product.astype(object) * tensor, exponent)
             term[np.isnan(values[left]) | np.isnan(values[right])] = np.nan
             out += term
     out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN

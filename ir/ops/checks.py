@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from ..dtypes import CompoundDType
 from ..expr import Expr, MakeTuple, Max, Min, Sub, index
 from ..structural import structural_equal
 from ..types import (
@@ -86,8 +87,9 @@ def shape_fault(shape: Dims, dtype: DType) -> str | None:
 
 
 def is_nibble(dtype: DType) -> bool:
-    """Return whether two elements of `dtype` share a byte."""
-    return getattr(dtype, "bits", 0) == _NIBBLE
+    """Return whether two elements of `dtype` share a byte; those of a compound are its plane 0."""
+    element = dtype.simple_types[0] if isinstance(dtype, CompoundDType) else dtype
+    return getattr(element, "bits", 0) == _NIBBLE
 
 
 def check_shape(site: CallSite, shape: Dims, dtype: DType) -> None:

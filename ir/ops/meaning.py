@@ -1,7 +1,7 @@
 """What each op means on numpy values: the golden answer is made of these functions.
 
-Each gets the evaluation and the values of its operands: a tensor, a tile, a tuple of integers, or an
-integer.
+Each gets the evaluation and the values of its operands: a tensor, an MXArray for a tensor of a
+compound dtype, a tile, a tuple of integers, or an integer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..dtypes import BFloat16, DType, Float16
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
+from ..numerics.array_matmul import matmul_arrays
 from ..numerics.convert import float32_to_bfloat16, float32_to_float16
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ..numerics.mxarray import MXArray
     from .values import Evaluation
 
 Ints = tuple[int, ...]
@@ -182,6 +184,12 @@ def _product(
         sum=run.sum,
     )
     return TileValue(result.view(np.uint32), DType.Float32)
+
+
+def multiply_tensors(run: Evaluation, lhs: MXArray, rhs: MXArray) -> TensorValue:
+    """Multiply two whole block-scaled arrays, from +0."""
+    result = matmul_arrays(lhs, rhs, sum=run.sum)
+    return TensorValue(result.view(np.uint32).reshape(-1), DType.Float32, result.shape)
 
 
 def create(run: Evaluation, shape: Ints) -> TensorValue:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
+from ..dtypes import DType
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, Span
 from ..expr import Call, Expr, MakeTuple, Op, ScalarType, Type, as_dim
 from ..types import TensorType, TileType
+from .rules_matmul import planes_on_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +35,17 @@ class OperandKind(Enum):
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand; `spaces` are the memories a tile may lie in (empty: any)."""
+    """An operand.
+
+    `spaces` are the memories a tile may lie in (empty: any); `compound` says that a tensor may be of
+    a compound dtype.
+    """
 
     name: str
     kind: OperandKind
     spaces: tuple[MemorySpace, ...] = ()
     optional: bool = False
+    compound: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,9 @@ class OpRow:
     def signature(self) -> str:
         """How the op is written, such as `load(tensor, offsets, shapes, valid_shape=…)`."""
         parts = [o.name + ("=…" if o.optional else "") for o in self.operands]
-        parts += [f"{a.name}" if a.required else f"{a.name}={a.default}" for a in self.attributes]
+        parts += [
+            f"{a.name}" if a.required else f"{a.name}={_shown(a.default)}" for a in self.attributes
+        ]
         return f"{self.name}({', '.join(parts)})"
 
     def bind(
@@ -213,6 +222,15 @@ class OpRow:
             if not _fits(operand.kind, arg):
                 message = f"{operand.name} must be {operand.kind.value}, not {describe_type(arg)}"
                 raise site.type_error(message, self.signature)
+            dtype = arg.type.dtype if isinstance(arg.type, TensorType | TileType) else None
+            if dtype is not None and dtype.is_compound() and not operand.compound:
+                message = (
+                    f"{operand.name} must be of a simple dtype, not of {dtype.name}, of which only "
+                    "pl.matmul takes tensors"
+                )
+                planes = planes_on_tiles(dtype)
+                hint = f"ops on tiles take {planes}" if planes else "pl.matmul(a, b) works"
+                raise site.type_error(message, hint)
         return site
 
     def _stored(self, kwargs: Mapping[str, Any], span: Span) -> dict[str, Any]:
@@ -235,6 +253,10 @@ class OpRow:
             for name, part in known.items()
             if kwargs.get(name) is not None and kwargs[name] != part.default
         }
+
+
+def _shown(default: object) -> str:
+    return default.name if isinstance(default, DType) else str(default)
 
 
 def describe_type(expr: Expr) -> str:

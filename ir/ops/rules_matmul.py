@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes import E1M2, DType
+from ..dtypes import E1M2, BlockScaledDType, DType
 from ..dtypes.boxes import GROUP
 from ..expr import Expr, index
 from ..types import (
@@ -29,6 +29,15 @@ OPERAND_SETS: tuple[tuple[DType, ...], ...] = (
 )
 #: What the physical extents of a matmul must be multiples of.
 MULTIPLES = {"M": 16, "K": 64, "N": 32}
+
+
+def planes_on_tiles(dtype: DType) -> str | None:
+    """Return the two tensors that stand for one of `dtype` where the cube multiplies, or None."""
+    if not isinstance(dtype, BlockScaledDType) or dtype.simple_types[1:] != (DType.E8M0,):
+        return None
+    if not any(dtype.element in legal for legal in OPERAND_SETS):
+        return None
+    return f"two tensors, elements of {dtype.element.name} and scales of E8M0 in MX_A_ZZ or MX_B_NN"
 
 
 def infer_matmul_mx(site: CallSite) -> TileType:

@@ -1,12 +1,17 @@
-"""Type rules of the ops on tensors in global memory: creating one, and looking at one anew."""
+"""Type rules of the ops on tensors in global memory: making one, viewing it, multiplying two."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes import DType
-from ..types import TensorLayout, TensorType, TensorView, constant_dims
-from .checks import check_rank, check_shape, operand_dims, operand_type, show_dims
+from ..dtypes import BlockScaledDType, DType
+from ..errors import IRTypeError, IRValueError
+from ..mx_types import Side
+from ..mx_types import operand as mx_operand
+from ..numerics.array_matmul import check_formats
+from ..numerics.block_format import block_format_of
+from ..types import TensorLayout, TensorType, TensorView, constant_dim, constant_dims
+from .checks import check_rank, check_shape, operand_dims, operand_type, same_dim, show_dims
 from .rules_memory import is_packed
 
 if TYPE_CHECKING:
@@ -18,8 +23,12 @@ if TYPE_CHECKING:
 def infer_create(site: CallSite) -> TensorType:
     """Return the type of a fresh tensor."""
     shape = operand_dims(site, 0)
-    check_shape(site, shape, site.kwargs["dtype"])
-    return TensorType(shape, site.kwargs["dtype"], None, site.kwargs.get("layout"))
+    dtype = site.kwargs["dtype"]
+    if dtype.is_compound():
+        message = f"dtype must be simple, not {dtype.name}"
+        raise site.type_error(message, "a tensor of a compound dtype comes in by a parameter")
+    check_shape(site, shape, dtype)
+    return TensorType(shape, dtype, None, site.kwargs.get("layout"))
 
 
 def infer_blocked_create(site: CallSite, stored: Type) -> TensorType:
@@ -116,3 +125,99 @@ def infer_blocked_view(site: CallSite, stored: Type) -> TensorType:
     shape = operand_dims(site, 1)
     _check_count(site, source.shape, shape)
     return TensorType(shape, source.dtype, source.memref, TensorView(None, stored.layout))
+
+
+# --------------------------------------------------------------------------- matmul
+
+_MATRIX_RANK = 2
+#: What the row has for the language's sake and this rule refuses, and what to do instead.
+_REFUSED_FLAGS = {
+    "a_trans": "the left operand is [M, K] and grouped along its last axis",
+    "b_trans": "the right operand is [K, N] and grouped along its first axis",
+    "c_matrix_nz": "the result is row-major",
+}
+
+
+def infer_matmul(site: CallSite) -> TensorType:
+    """Return the FP32 product of two matrices of block-scaled dtypes."""
+    operands = [operand_type(site, position, TensorType) for position in (0, 1)]
+    lhs, rhs = operands
+    for name, reason in _REFUSED_FLAGS.items():
+        if site.row.attribute(site.kwargs, name):
+            message = f"{name} must be False: {reason}"
+            raise site.value_error(message)
+    out_dtype = site.row.attribute(site.kwargs, "out_dtype")
+    if out_dtype is not DType.Float32:
+        message = f"out_dtype must be Float32, not {out_dtype.name}"
+        raise site.type_error(message)
+    for what, tensor in zip(("lhs", "rhs"), operands, strict=True):
+        _check_matrix(site, what, tensor)
+    try:
+        check_formats(lhs.dtype, rhs.dtype)
+    except IRTypeError as error:
+        raise site.type_error(error.message, error.hint) from error
+    if same_dim(lhs.shape[1], rhs.shape[0]) is False:
+        message = (
+            "K must be the same on both sides, but lhs has "
+            f"{constant_dim(lhs.shape[1])} and rhs has {constant_dim(rhs.shape[0])}"
+        )
+        raise site.value_error(message)
+    block, depth = block_format_of(lhs.dtype).block, constant_dim(lhs.shape[1])
+    if depth is not None and depth % block:
+        message = (
+            f"K must be a multiple of {block}, the elements of a block of {lhs.dtype.name}, "
+            f"not {depth}"
+        )
+        raise site.value_error(message, "fill K up with elements of code 0")
+    for what, side, tensor in zip(("lhs", "rhs"), Side, operands, strict=True):
+        shape = constant_dims(tensor.shape)
+        if shape is not None:
+            _check_planes(site, what, side, tensor.dtype, shape)
+    return TensorType((lhs.shape[0], rhs.shape[1]), DType.Float32)
+
+
+def _check_matrix(site: CallSite, what: str, tensor: TensorType) -> None:
+    if not isinstance(tensor.dtype, BlockScaledDType):
+        message = (
+            f"{what} must be of a block-scaled dtype such as MXFP8_E4M3, not of {tensor.dtype.name}"
+        )
+        hint = "or pl.load elements and their scales, and multiply the tiles by pl.matmul_mx"
+        raise site.type_error(message, hint)
+    if len(tensor.shape) != _MATRIX_RANK:
+        message = f"{what} must have rank {_MATRIX_RANK}, not {len(tensor.shape)}"
+        raise site.value_error(message)
+    fault = placement_fault(tensor)
+    if fault is not None:
+        message = f"{what} {fault}"
+        raise site.value_error(message)
+
+
+def _check_planes(
+    site: CallSite, what: str, side: Side, dtype: DType, shape: tuple[int, ...]
+) -> None:
+    """Build the operand's representation, on which the dtype's own rules run."""
+    try:
+        mx_operand(dtype, shape, side)
+    except IRValueError as error:
+        message = f"{what} must have planes as its dtype has them: {error.message}"
+        raise site.value_error(message, error.hint) from error
+
+
+def placement_fault(tensor: TensorType) -> str | None:
+    """Return why a tensor of a block-scaled dtype cannot lie as its view says, or None if it can.
+
+    The planes are placed by the dtype system: elements row-major and packed, so that a block is
+    contiguous along K, and the scales beside them.
+    """
+    if tensor.layout is not TensorLayout.ND:
+        found = f"in {tensor.layout.name}"
+    elif tensor.valid_shape:
+        found = f"valid in {show_dims(tensor.valid_shape)} only"
+    elif tensor.stride and not is_packed(tensor):
+        found = f"of stride {show_dims(tensor.stride)}"
+    else:
+        return None
+    return (
+        f"must be row-major, packed and valid as a whole, as blocks of {tensor.dtype.name} are "
+        f"contiguous along K, not {found}"
+    )

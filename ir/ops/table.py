@@ -122,6 +122,23 @@ _ROWS = (
         output_memory=MemorySpace.DDR,
     ),
     OpRow(
+        name="tensor.matmul",
+        operands=(
+            Operand("lhs", _TENSOR, compound=True),
+            Operand("rhs", _TENSOR, compound=True),
+        ),
+        attributes=(
+            Attribute("out_dtype", DType, default=DType.Float32),
+            Attribute("a_trans", bool, default=False),
+            Attribute("b_trans", bool, default=False),
+            Attribute("c_matrix_nz", bool, default=False),
+        ),
+        infer=rules_tensor.infer_matmul,
+        meaning=meaning.multiply_tensors,
+        doc="Multiplies two tensors of block-scaled dtypes.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
         name="tensor.view",
         operands=(
             Operand("tensor", _TENSOR),

@@ -6,24 +6,27 @@ tile's L0 byte address >> 4.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..core import Function, FunctionType
 from ..errors import IRValueError
 from ..properties import IRProperty
 from ..tile_bytes import ALIGNMENT, round_up
+from ..types import MemorySpace
+from ..verification.structure import CORE_TYPES
 from .base import FunctionPass, current_target
+from .lifetimes import Buffer, Lifetimes
 from .memory_sizes import MEMORIES, memory_bytes
-from .memrefs import SCALE_SPACES, SCALE_SUFFIX, Buffer, Lifetimes, tile_of, tile_vars, with_memrefs
+from .memrefs import SCALE_SPACES, base_name, tile_of, tile_vars, with_memrefs
 
 if TYPE_CHECKING:
+    from ..core import Function
     from ..expr import Var
-    from ..types import MemorySpace, MemRef
+    from ..types import MemRef
 
 #: Right shift from a data tile's L0 byte address to its scales' address.
 SCALE_ADDRESS_SHIFT = 4
+_SCALES_OF = {MemorySpace.Left: MemorySpace.LeftScale, MemorySpace.Right: MemorySpace.RightScale}
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class AllocateMemoryAddr(FunctionPass):
     """Lay the buffers of each memory one behind the other."""
 
     name = "AllocateMemoryAddr"
-    required = frozenset({IRProperty.HasMemRefs})
+    required = frozenset({IRProperty.SSAForm, IRProperty.HasMemRefs})
     produced = frozenset({IRProperty.HasMemRefs, IRProperty.AllocatedMemoryAddr})
 
     def transform_function(self, function: Function) -> Function:
@@ -41,42 +44,73 @@ class AllocateMemoryAddr(FunctionPass):
             IRValueError: When a memory is too small; it names the memory, its size, what is wanted
                 and the tiles that want it.
         """
-        if function.func_type not in (FunctionType.InCore, FunctionType.AIC):
+        if function.func_type not in CORE_TYPES:
             return function
-        by_space: defaultdict[MemorySpace, list[Buffer]] = defaultdict(list)
-        for buffer in Lifetimes(function).buffers.values():
-            by_space[buffer.space].append(buffer)
         address: dict[str, int] = {}
-        for space, buffers in by_space.items():
+        for space, buffers in Lifetimes(function).by_space().items():
             address.update(_addresses(space, buffers))
         refs: dict[Var, MemRef] = {}
         for var in tile_vars(function):
             tile = tile_of(var)
-            assert tile is not None
-            if tile.memref is not None:
-                base = address[tile.memref.name.removesuffix(SCALE_SUFFIX)]
+            if tile is not None and tile.memref is not None:
                 shift = SCALE_ADDRESS_SHIFT if tile.memory_space in SCALE_SPACES else 0
-                refs[var] = replace(tile.memref, byte_offset=base >> shift)
+                place = address[base_name(tile.memref)] >> shift
+                refs[var] = replace(tile.memref, byte_offset=place)
         return with_memrefs(function, refs)
 
 
 def _addresses(space: MemorySpace, buffers: list[Buffer]) -> dict[str, int]:
     address: dict[str, int] = {}
-    end = 0
+    limit, end = memory_bytes(current_target(), space), 0
     for buffer in buffers:
         address[buffer.name] = end
-        end += round_up(buffer.size_bytes, ALIGNMENT[space])
-    limit = memory_bytes(current_target(), space)
-    if end > limit:
-        name = MEMORIES[space][0]
-        listed = [
-            f"{', '.join(buffer.tiles)} ({buffer.size_bytes} bytes)"
-            for buffer in sorted(buffers, key=lambda b: -b.size_bytes)
-        ]
-        message = (
-            f"{space.name} buffer usage must be at most the {limit} bytes of {name}, not {end} bytes: "
-            f"{'; '.join(listed)}"
-        )
-        first_over = next(b for b in buffers if address[b.name] + b.size_bytes > limit)
-        raise IRValueError(message, first_over.span, hint="use smaller tiles or fewer stages")
+        if end + buffer.size_bytes > limit:
+            raise _too_much(space, buffers, buffer)
+        end = round_up(end + buffer.size_bytes, ALIGNMENT[space])
+    for buffer in buffers:
+        scales_end = (address[buffer.name] >> SCALE_ADDRESS_SHIFT) + buffer.scale_bytes
+        if buffer.scale_bytes and scales_end > memory_bytes(current_target(), _SCALES_OF[space]):
+            raise _scales_too_far(_SCALES_OF[space], buffer, scales_end)
     return address
+
+
+def _too_much(space: MemorySpace, buffers: list[Buffer], beyond: Buffer) -> IRValueError:
+    """Return the error for a memory that is too small; it lists what is in use at the worst moment."""
+    unit, limit = ALIGNMENT[space], memory_bytes(current_target(), space)
+    crowd = _at_worst_moment(buffers)
+    if sum(round_up(b.size_bytes, unit) for b in crowd) <= limit:
+        crowd = buffers  # gaps between buffers of different sizes are what does not fit
+    else:
+        beyond = max(crowd, key=lambda b: b.first)
+    wanted = sum(round_up(b.size_bytes, unit) for b in crowd)
+    listed = "; ".join(
+        f"{', '.join(b.tiles)} ({b.size_bytes} bytes)"
+        for b in sorted(crowd, key=lambda b: -b.size_bytes)
+    )
+    message = (
+        f"{space.name} buffer usage must be at most the {limit} bytes of {MEMORIES[space][0]}, not "
+        f"{wanted} bytes: {listed}"
+    )
+    return IRValueError(message, beyond.span, hint="use smaller tiles or fewer stages")
+
+
+def _at_worst_moment(buffers: list[Buffer]) -> list[Buffer]:
+    """Return the buffers that are in use together when they take the most bytes."""
+    changes = [(b.first, 0, b.size_bytes) for b in buffers]
+    changes += [(b.last, 1, -b.size_bytes) for b in buffers]
+    total, most, moment = 0, 0, 0
+    for position, _, change in sorted(changes):
+        total += change
+        if total > most:
+            most, moment = total, position
+    return [b for b in buffers if b.first <= moment <= b.last]
+
+
+def _scales_too_far(space: MemorySpace, buffer: Buffer, end: int) -> IRValueError:
+    limit = memory_bytes(current_target(), space)
+    message = (
+        f"The scales of {', '.join(buffer.tiles)} must end within the {limit} bytes of "
+        f"{MEMORIES[space][0]}, not at byte {end}: they lie at their data tile's address >> "
+        f"{SCALE_ADDRESS_SHIFT}"
+    )
+    return IRValueError(message, buffer.span, hint="use smaller tiles or fewer stages")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
+from ..errors import IRValueError
 from ..properties import IRProperty, IRPropertySet
 
 if TYPE_CHECKING:
@@ -40,12 +41,16 @@ class Pass(ABC):
     def __call__(self, program: Program) -> Program:
         """Run the pass under the current context's instruments, if there is a context."""
         context = PassContext.current()
-        if context is None:
-            return self.transform(program)
-        for instrument in context.instruments:
+        instruments = [] if context is None else context.instruments
+        for instrument in instruments:
             instrument.before_pass(self, program)
-        done = self.transform(program)
-        for instrument in context.instruments:
+        try:
+            done = self.transform(program)
+        except RecursionError as error:
+            message = f"The expressions and loops of {program.name!r} must not nest so deep"
+            hint = "give parts of a long expression names of their own"
+            raise IRValueError(message, program.span, hint=hint) from error
+        for instrument in instruments:
             instrument.after_pass(self, done)
         return done
 
@@ -75,13 +80,18 @@ class FunctionPass(Pass):
 
     def transform(self, program: Program) -> Program:
         """Transform every function."""
-        from ..core import Program
+        return over_functions(program, self.transform_function)
 
-        before = list(program.functions.values())
-        after = [self.transform_function(function) for function in before]
-        if all(a is b for a, b in zip(after, before, strict=True)):
-            return program
-        return Program(after, program.name, program.span)
+
+def over_functions(program: Program, change: Callable[[Function], Function]) -> Program:
+    """Return `program` with every function changed; the same object when none changes."""
+    from ..core import Program
+
+    before = list(program.functions.values())
+    after = [change(function) for function in before]
+    if all(a is b for a, b in zip(after, before, strict=True)):
+        return program
+    return Program(after, program.name, program.span)
 
 
 @dataclass(frozen=True)
@@ -117,17 +127,12 @@ def create_function_pass(
     run: Callable[[Function], Function], name: str, properties: PassProperties | None = None
 ) -> Pass:
     """Return a pass called `name` that runs `run` on every function."""
-    from ..core import Program
 
-    def over_functions(program: Program) -> Program:
-        before = list(program.functions.values())
-        after = [run(function) for function in before]
-        if all(a is b for a, b in zip(after, before, strict=True)):
-            return program
-        return Program(after, program.name, program.span)
+    def transform(program: Program) -> Program:
+        return over_functions(program, run)
 
-    over_functions.__doc__ = run.__doc__
-    return create_program_pass(over_functions, name, properties)
+    transform.__doc__ = run.__doc__
+    return create_program_pass(transform, name, properties)
 
 
 class VerificationMode(Enum):
@@ -148,23 +153,34 @@ class Instrument:
         """Look at the program that `each` has returned."""
 
 
-@dataclass
 class CallbackInstrument(Instrument):
-    """Calls functions before and after every pass."""
+    """Calls functions before and after every pass.
 
-    before: Callable[[Pass, Program], None] | None = None
-    after: Callable[[Pass, Program], None] | None = None
-    name: str = "Callback"
+    Args:
+        before_pass: Gets the pass and the program that it is about to get.
+        after_pass: Gets the pass and the program that it has returned.
+        name: What it is called.
+    """
+
+    def __init__(
+        self,
+        before_pass: Callable[[Pass, Program], None] | None = None,
+        after_pass: Callable[[Pass, Program], None] | None = None,
+        name: str = "Callback",
+    ) -> None:
+        self._before = before_pass
+        self._after = after_pass
+        self.name = name
 
     def before_pass(self, each: Pass, program: Program) -> None:
-        """Call `before`."""
-        if self.before is not None:
-            self.before(each, program)
+        """Call the function for before, if there is one."""
+        if self._before is not None:
+            self._before(each, program)
 
     def after_pass(self, each: Pass, program: Program) -> None:
-        """Call `after`."""
-        if self.after is not None:
-            self.after(each, program)
+        """Call the function for after, if there is one."""
+        if self._after is not None:
+            self._after(each, program)
 
 
 @dataclass

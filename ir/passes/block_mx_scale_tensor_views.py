@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..core import AssignStmt, Function, Program
-from ..dtypes import Index
+from ..dtypes import DType, Index
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..errors import IRValueError
 from ..expr import (
     Call,
@@ -22,7 +22,10 @@ from ..expr import (
     Expr,
     FloorDiv,
     GlobalVar,
+    IterArg,
     MakeTuple,
+    Node,
+    ScalarType,
     Submit,
     Type,
     Var,
@@ -30,28 +33,25 @@ from ..expr import (
     index,
     replace,
 )
+from ..ops.rules_memory import is_packed
 from ..properties import IRProperty
-from ..types import (
-    DistributedTensorType,
-    MemorySpace,
-    TensorLayout,
-    TensorType,
-    TensorView,
-    TupleType,
-)
-from ..visitor import IRMutator, rewrite_type
+from ..types import SCALE_ARRANGEMENT, MemorySpace, TensorLayout, TensorType, TileType
+from ..visitor import IRMutator, rewrite_type, type_exprs
 from .base import Pass
-from .mx_box_layout import assert_boxes_are_dense
-from .mx_offset_proof import PROVABLE_FORMS, OffsetFacts, is_multiple, is_non_negative
+from .mx_blocked_types import blocked_shape, blocked_type, by_axis, check_rank, layout_of
+from .mx_offset_facts import OffsetFacts
+from .mx_offset_proof import (
+    PROVABLE_MULTIPLES,
+    PROVABLE_SIGNS,
+    prove_multiple,
+    prove_non_negative,
+)
 
 if TYPE_CHECKING:
     from ..errors import Span
     from ..types import Dims
 
 STAMP = "mx_tensor_views_blocked"
-
-#: Which axis of the logical shape is cut into boxes of 16, and which into boxes of 2 groups.
-_BLOCK_AXIS = {TensorLayout.MX_A_ZZ: 0, TensorLayout.MX_B_NN: 1}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,12 @@ class BlockMxScaleTensorViews(Pass):
     required = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
 
     def transform(self, program: Program) -> Program:
-        """Block every function that does not carry the stamp."""
+        """Block every function that does not carry the stamp.
+
+        Raises:
+            IRValueError: For an MX tensor or an offset that has no blocked form, and for an op that
+                must not use an MX tensor.
+        """
         if all(STAMP in function.attrs for function in program.functions.values()):
             return program
         facts = OffsetFacts.of(program)
@@ -82,77 +87,6 @@ class BlockMxScaleTensorViews(Pass):
         return replace(blocked, attrs=frozen_mapping({**function.attrs, STAMP: True}))
 
 
-def layout_of(type_: Type) -> TensorLayout | None:
-    """Return the MX layout of a tensor type, or None for any other type."""
-    if isinstance(type_, TensorType) and type_.layout.is_mx:
-        return type_.layout
-    return None
-
-
-def blocked_shape(shape: Dims, layout: TensorLayout, span: Span) -> tuple[Expr, ...]:
-    """Return `[1, block/16, group/2, 16, 2]` for a logical rank-2 shape.
-
-    Raises:
-        IRValueError: For another rank, a symbolic extent, or one that does not fill its boxes.
-    """
-    block, group = _axes(shape, layout, "shape", span)
-    counts: list[Expr] = []
-    for extent, unit, axis in ((block, BOX_ROWS, "block"), (group, BOX_GROUPS, "group")):
-        if not isinstance(extent, ConstInt):
-            message = (
-                f"An {layout.value} tensor must have a static {axis} dimension, not a symbolic one: "
-                "dynamic MX tensors are not supported yet"
-            )
-            raise IRValueError(message, span)
-        if extent.value <= 0 or extent.value % unit:
-            message = (
-                f"The {axis} dimension of an {layout.value} tensor must be a positive multiple of "
-                f"{unit}, not {extent.value}"
-            )
-            raise IRValueError(message, span)
-        counts.append(index(extent.value // unit))
-    return (index(1), *counts, index(BOX_ROWS), index(BOX_GROUPS))
-
-
-def _axes(dims: Dims, layout: TensorLayout, what: str, span: Span) -> tuple[Expr, Expr]:
-    if len(dims) != 2:
-        message = (
-            f"An {layout.value} tensor must have a rank-2 logical {what}, not rank {len(dims)}"
-        )
-        raise IRValueError(message, span)
-    axis = _BLOCK_AXIS[layout]
-    return dims[axis], dims[1 - axis]
-
-
-def blocked_type(type_: Type, span: Span) -> Type:
-    """Return `type_` with every MX tensor in it blocked; the same object when there is none."""
-    match type_:
-        case TupleType():
-            types = tuple(blocked_type(t, span) for t in type_.types)
-            same = all(a is b for a, b in zip(types, type_.types, strict=True))
-            return type_ if same else TupleType(types)
-        case DistributedTensorType() if type_.layout.is_mx:
-            message = (
-                f"A distributed tensor must have layout ND, not {type_.layout.value}: MX layouts are "
-                "not supported on distributed tensors yet"
-            )
-            raise IRValueError(message, span)
-        case TensorType() if type_.layout.is_mx:
-            shape = blocked_shape(type_.shape, type_.layout, span)
-            if type_.valid_shape:
-                message = (
-                    f"An {type_.layout.value} tensor must be valid as a whole: a partial tensor "
-                    "valid_shape is not supported yet; narrow the load's valid_shape instead"
-                )
-                raise IRValueError(message, span)
-            assert type_.tensor_view is not None
-            assert_boxes_are_dense(shape, type_.shape, type_.layout)
-            view = TensorView((), type_.layout, (), type_.tensor_view.pad)
-            return TensorType(shape, type_.dtype, type_.memref, view)
-        case _:
-            return type_
-
-
 class _Blocker(IRMutator):
     def __init__(self, facts: OffsetFacts, *, allow_store: bool) -> None:
         super().__init__()
@@ -160,18 +94,36 @@ class _Blocker(IRMutator):
         self._allow_store = allow_store
         self._span: Span | None = None
 
+    # ------------------------------------------------------------------- where errors stand
+
     def visit_function(self, op: Function) -> Function:
         self._span = op.span
         return super().visit_function(op)
 
-    def visit_type(self, type_: Type) -> Type:
-        assert self._span is not None
-        return blocked_type(rewrite_type(type_, self.visit_expr), self._span)
-
     def visit_var(self, op: Var) -> Var:
-        if op.span.is_known:
-            self._span = op.span
-        return super().visit_var(op)
+        outer, self._span = self._span, _place(op, self._span)
+        done = super().visit_var(op)
+        self._span = outer
+        return done
+
+    def visit_iter_arg(self, op: IterArg) -> Var:
+        outer, self._span = self._span, _place(op, self._span)
+        done = super().visit_iter_arg(op)
+        self._span = outer
+        return done
+
+    # ------------------------------------------------------------------- types
+
+    def visit_const_int(self, op: ConstInt) -> ConstInt:
+        return op
+
+    def visit_type(self, type_: Type) -> Type:
+        if isinstance(type_, ScalarType):
+            return type_
+        if not all(isinstance(dim, ConstInt) for dim in type_exprs(type_)):
+            type_ = rewrite_type(type_, self.visit_expr)
+        assert self._span is not None
+        return blocked_type(type_, self._span)
 
     def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         self._span = op.span
@@ -181,38 +133,42 @@ class _Blocker(IRMutator):
             return op
         return replace(op, var=var, value=value)
 
+    # ------------------------------------------------------------------- calls
+
     def visit_submit(self, op: Submit) -> Submit:
-        self._span = op.span
+        self._span = _place(op, self._span)
         return self.visit_children(op)
 
     def visit_call(self, op: Call) -> Call:
-        self._span = op.span
-        mx: list[int] = [
-            i for i, arg in enumerate(op.args) if isinstance(arg, Var) and layout_of(arg.type)
-        ]
+        self._span = _place(op, self._span)
         if isinstance(op.op, GlobalVar):
             return self.visit_children(op)
-        if op.op.name == "tile.load" and mx == [0]:
-            return self._load(op)
-        if op.op.name == "tile.store" and mx == [2]:
-            return self._store(op)
-        if op.op.name == "tensor.view" and set(mx) <= {0}:
-            return self._view(op)
-        if mx:
-            message = (
-                f"An MX tensor must be used only by tile.load and by shaped FP8E8M0 tensor.view "
-                f"aliases, not by {op.op.name} (argument {mx[0]})"
-            )
-            raise IRValueError(message, op.span)
-        if layout_of(op.type):
-            message = (
-                f"{op.op.name} must not make an MX tensor: make it ND in box order and give it the "
-                "MX layout by tensor.view"
-            )
-            raise IRValueError(message, op.span)
-        return self.visit_children(op)
+        mx = [position for position, arg in enumerate(op.args) if _holds_mx(arg)]
+        match op.op.name, mx:
+            case "tile.load", [0]:
+                return self._load(op)
+            case "tile.store", [2]:
+                return self._store(op)
+            case "tensor.view", ([0] | []) if mx or layout_of(op.type):
+                return self._view(op)
+            case name, [first, *_]:
+                message = (
+                    f"An MX tensor must be used only by tile.load and by shaped FP8E8M0 tensor.view "
+                    f"aliases, not by {name} (argument {first})"
+                )
+                raise IRValueError(message, op.span)
+            case name, _ if layout_of(op.type):
+                message = (
+                    f"{name} must not make an MX tensor: make it ND in box order and give it the MX "
+                    "layout by tensor.view"
+                )
+                raise IRValueError(message, op.span)
+            case _:
+                return self.visit_children(op)
 
     def _load(self, op: Call) -> Call:
+        layout = layout_of(op.args[0].type)
+        assert layout is not None
         target = op.kwargs.get("target_memory")
         if target is not MemorySpace.Mat:
             found = f'"{target.name}"' if isinstance(target, MemorySpace) else "no target_memory"
@@ -221,19 +177,17 @@ class _Blocker(IRMutator):
                 f"{found}: only cube scale loads are supported"
             )
             raise IRValueError(message, op.span)
-        layout = layout_of(op.args[0].type)
-        assert layout is not None
+        tensor = self.visit_expr(op.args[0])
         offsets, window = _coordinates(op, 1), _coordinates(op, 2)
-        blocked = (
-            self._blocked_offsets(offsets, layout, op.span),
-            MakeTuple(blocked_shape(window.elements, layout, window.span), window.span),
-        )
-        _refuse_overhang(op, layout, offsets, window)
-        physical = (blocked[1],) if len(op.args) > 3 else ()
-        return self._rebuilt(op, (self.visit_expr(op.args[0]), *blocked, *physical), op.type)
+        box = self._blocked_offsets(offsets, layout, op.span)
+        physical = _blocked_window(window, layout, op.span)
+        _refuse_overhang(op, op.args[0].type, offsets.elements, window.elements)
+        valid = (physical,) if len(op.args) > 3 else ()
+        return self._rebuilt(op, (tensor, box, physical, *valid), op.type)
 
     def _store(self, op: Call) -> Call:
-        layout = layout_of(op.args[2].type)
+        source, _, target, *_ = op.args
+        layout = layout_of(target.type)
         assert layout is not None
         if not self._allow_store:
             message = (
@@ -241,30 +195,36 @@ class _Blocker(IRMutator):
                 "tensor and view that as MX in the next kernel"
             )
             raise IRValueError(message, op.span)
-        _check_stored_tile(op, layout)
-        offsets = self._blocked_offsets(_coordinates(op, 1), layout, op.span)
-        shapes = tuple(
-            MakeTuple(blocked_shape(_coordinates(op, i).elements, layout, op.span), op.span)
-            for i in range(3, len(op.args))
-        )
-        args = (self.visit_expr(op.args[0]), offsets, self.visit_expr(op.args[2]), *shapes)
+        tile = _stored_tile(op, layout)
+        tensor = self.visit_expr(target)
+        offsets = _coordinates(op, 1)
+        box = self._blocked_offsets(offsets, layout, op.span)
+        window = _coordinates(op, 3) if len(op.args) > 3 else MakeTuple(tile.shape, op.span)
+        physical = _blocked_window(window, layout, op.span)
+        _refuse_overhang(op, target.type, offsets.elements, window.elements)
+        shapes = (physical,) if len(op.args) > 3 else ()
+        args = (self.visit_expr(source), box, tensor, *shapes)
         return self._rebuilt(op, args, self.visit_type(op.type))
 
     def _view(self, op: Call) -> Call:
-        new = self.visit_children(op)
+        _check_view(op)
         layout = layout_of(op.type)
-        if layout is None or len(op.args) < 2:
-            return new
-        shape = _coordinates(op, 1)
-        blocked = MakeTuple(blocked_shape(shape.elements, layout, op.span), shape.span)
-        return self._rebuilt(new, (new.args[0], blocked, *new.args[2:]), new.type)
+        if layout is None:
+            return self.visit_children(op)
+        shape = _blocked_window(_coordinates(op, 1), layout, op.span)
+        args = (self.visit_expr(op.args[0]), shape, *map(self.visit_expr, op.args[2:]))
+        return self._rebuilt(op, args, self.visit_type(op.type))
 
     def _rebuilt(self, op: Call, args: tuple[Expr, ...], type_: Type) -> Call:
-        attrs = self._visit_call_parts(op).get("attrs", op.attrs)
-        return replace(op, args=args, attrs=attrs, type=type_)
+        """Return `op` with new operands; its keywords and attributes follow renamed variables."""
+        parts = {k: v for k, v in self._visit_call_parts(op).items() if k != "type"}
+        return replace(op, args=args, type=type_, **parts)
+
+    # ------------------------------------------------------------------- offsets
 
     def _blocked_offsets(self, offsets: MakeTuple, layout: TensorLayout, span: Span) -> MakeTuple:
-        block, group = _axes(offsets.elements, layout, "offset", span)
+        check_rank(offsets.elements, layout, "offset", span)
+        block, group = by_axis(offsets.elements, layout)
         quotients = (
             self._quotient(block, BOX_ROWS, "block", span),
             self._quotient(group, BOX_GROUPS, "group", span),
@@ -272,69 +232,107 @@ class _Blocker(IRMutator):
         return MakeTuple((index(0), *quotients, index(0), index(0)), offsets.span)
 
     def _quotient(self, offset: Expr, divisor: int, axis: str, span: Span) -> Expr:
+        where = f"The MX slice offset on the {axis} axis must be"
         if isinstance(offset, ConstInt):
             if offset.value < 0 or offset.value % divisor:
-                message = (
-                    f"The MX slice offset on the {axis} axis must be a non-negative multiple of "
-                    f"{divisor}, not {offset.value}"
-                )
-                raise IRValueError(message, span)
+                message = f"{where} a non-negative multiple of {divisor}, not {offset.value}"
+                raise IRValueError(message, _place(offset, span))
             return index(offset.value // divisor, offset.span)
-        if not is_multiple(self._facts, offset, divisor):
+        if prove_multiple(self._facts, offset, divisor) is None:
             message = (
-                f"The MX slice offset on the {axis} axis must be a multiple of {divisor}, which cannot "
-                "be proven here"
+                f"{where} a multiple of {divisor}, which cannot be proven here; provable are "
+                f"{PROVABLE_MULTIPLES}"
             )
-            raise IRValueError(message, span, hint=f"provable are {PROVABLE_FORMS}")
-        if not is_non_negative(self._facts, offset):
+            raise IRValueError(message, _place(offset, span))
+        if prove_non_negative(self._facts, offset) is None:
             message = (
-                f"The MX slice offset on the {axis} axis must be non-negative, which cannot be proven "
-                "here: a negative offset would read the wrong box"
+                f"{where} non-negative, which cannot be proven here, and a negative one would read the "
+                f"wrong box; provable are {PROVABLE_SIGNS}"
             )
-            raise IRValueError(message, span, hint=f"provable are {PROVABLE_FORMS}")
+            raise IRValueError(message, _place(offset, span))
         return FloorDiv(self.visit_expr(offset), index(divisor), Index, offset.span)
 
 
+def _place(node: Node, otherwise: Span | None) -> Span:
+    """Return where `node` stands, or the place around it."""
+    if node.span.is_known or otherwise is None:
+        return node.span
+    return otherwise
+
+
+def _holds_mx(arg: Expr) -> bool:
+    """Whether an operand is an MX tensor, or holds one in a tuple."""
+    if isinstance(arg, MakeTuple):
+        return any(_holds_mx(e) for e in arg.elements if not isinstance(e, ConstInt))
+    return layout_of(arg.type) is not None
+
+
 def _coordinates(op: Call, position: int) -> MakeTuple:
-    if position >= len(op.args) or not isinstance(op.args[position], MakeTuple):
-        found = type(op.args[position]).__name__ if position < len(op.args) else "nothing"
-        message = f"Argument {position} of {op.op.name} must be a tuple of coordinates, not {found}"
-        raise IRValueError(message, op.span)
-    return cast("MakeTuple", op.args[position])
+    found = op.args[position] if position < len(op.args) else None
+    if isinstance(found, MakeTuple):
+        return found
+    kind = "nothing" if found is None else type(found).__name__
+    message = f"Argument {position} of {op.op.name} must be a tuple of coordinates, not {kind}"
+    raise IRValueError(message, op.span)
 
 
-def _refuse_overhang(op: Call, layout: TensorLayout, offsets: MakeTuple, window: MakeTuple) -> None:
-    """Refuse a window that provably leaves the tensor: its boxes would be read from elsewhere."""
-    source = cast("TensorType", op.args[0].type)
-    for axis, (offset, extent, whole) in enumerate(
-        zip(offsets.elements, window.elements, source.shape, strict=True)
-    ):
-        known = (offset, extent, whole)
-        if not all(isinstance(e, ConstInt) for e in known):
+def _blocked_window(window: MakeTuple, layout: TensorLayout, span: Span) -> MakeTuple:
+    shape = blocked_shape(window.elements, layout, _place(window, span))
+    return MakeTuple(shape, window.span)
+
+
+def _refuse_overhang(op: Call, type_: Type, offsets: Dims, window: Dims) -> None:
+    """Refuse a window that provably leaves the tensor: its boxes would lie elsewhere."""
+    assert isinstance(type_, TensorType)
+    for axis, dims in enumerate(zip(offsets, window, type_.shape, strict=True)):
+        known = [e.value for e in dims if isinstance(e, ConstInt)]
+        if len(known) < 3:
             continue
-        first, count, limit = (e.value for e in known if isinstance(e, ConstInt))
+        first, count, limit = known
         if first + count > limit:
             message = (
-                f"The window of a load from an {layout.value} tensor must lie within the tensor: on "
-                f"axis {axis} it covers {first}..{first + count - 1} of {limit}"
+                f"The window of {op.op.name} must lie within the {type_.layout.value} tensor: on axis "
+                f"{axis} it covers {first}..{first + count - 1} of {limit}"
             )
             raise IRValueError(message, op.span)
 
 
-def _check_stored_tile(op: Call, layout: TensorLayout) -> None:
-    from ..dtypes import DType
-    from ..types import SCALE_ARRANGEMENT, TileType
+def _check_view(op: Call) -> None:
+    """Check that a view with an MX side is one between shaped FP8E8M0 tensors in ND and MX."""
+    source, result = op.args[0].type if op.args else None, op.type
+    if not isinstance(source, TensorType) or not isinstance(result, TensorType):
+        message = f"{op.op.name} must look at a tensor and give a tensor"
+        raise IRValueError(message, op.span)
+    names = f"{source.layout.value} as {result.layout.value}"
+    if TensorLayout.ND not in (source.layout, result.layout):
+        message = f"An MX layout must be viewed from ND or as ND, not {names}"
+        raise IRValueError(message, op.span)
+    if len(op.args) < 2:
+        message = f"A tensor.view of {names} must be given its shape"
+        raise IRValueError(message, op.span)
+    if source.dtype is not DType.E8M0:
+        message = f"A tensor.view of {names} must hold FP8E8M0, not {source.dtype.name}"
+        raise IRValueError(message, op.span)
+    if source.stride and not is_packed(source):
+        message = f"A tensor.view of {names} must look at a packed tensor, not a strided one"
+        raise IRValueError(message, op.span)
 
+
+def _stored_tile(op: Call, layout: TensorLayout) -> TileType:
+    """Return the type of a tile that can be stored into an MX tensor."""
     tile = op.args[0].type
     if not isinstance(tile, TileType) or tile.dtype is not DType.E8M0:
         message = f"Only an FP8E8M0 tile can be stored into an {layout.value} tensor"
         raise IRValueError(message, op.span)
-    found = tile.get_effective_tile_view().arrangement
-    if found != SCALE_ARRANGEMENT[layout]:
-        wanted = SCALE_ARRANGEMENT[layout]
+    found, wanted = (tile.get_effective_tile_view().arrangement, SCALE_ARRANGEMENT[layout])
+    if found != wanted:
         message = (
             f"A tile stored into an {layout.value} tensor must be arranged "
             f"{wanted[0].value}/{wanted[1].value}/{wanted[2]}, not "
             f"{found[0].value}/{found[1].value}/{found[2]}"
         )
         raise IRValueError(message, op.span)
+    if tile.tile_view is not None and tile.tile_view.valid_shape:
+        message = f"A tile stored into an {layout.value} tensor must be valid as a whole"
+        raise IRValueError(message, op.span)
+    return tile

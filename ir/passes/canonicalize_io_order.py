@@ -7,15 +7,20 @@ copy's operands on. Afterwards the loop is an ordinary one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from ..core import AssignStmt, ForKind, ForStmt, Function, Stmt, flatten_to_stmts, seq
-from ..expr import Call, Node, ScalarType, frozen_mapping, replace
+from ..core import AssignStmt, ForKind, ForStmt, Function, SeqStmts, Stmt, flatten_to_stmts, seq
+from ..expr import Call, Op, ScalarType, Var, frozen_mapping, replace
 from ..properties import IRProperty
-from ..types import TensorType
+from ..types import TensorType, TileType
+from ..verification.structure import STAGES
 from ..visitor import IRMutator
 from .base import FunctionPass
-from .lower_pipeline_loops import STAGES
+from .ties import yielded
+
+if TYPE_CHECKING:
+    from ..expr import Expr
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,8 @@ class CanonicalizeIOOrder(FunctionPass):
     """Move scalars, then loads, to the front of each stretch of a pipelined body.
 
     A stretch ends at a store, a loop or a branch; within one, scalars depend on no tile and loads on
-    scalars only, so nothing overtakes what it needs.
+    scalars only, so nothing overtakes what it needs. A load for the next trip stays where it is: it
+    goes into the buffer from which this trip still reads.
     """
 
     name = "CanonicalizeIOOrder"
@@ -37,7 +43,7 @@ class CanonicalizeIOOrder(FunctionPass):
 
 class _Reorder(IRMutator):
     def visit_for_stmt(self, op: ForStmt) -> Stmt:
-        op = cast("ForStmt", self.visit_children(cast("Node", op)))
+        op = self.visit_children(op)
         if op.kind is not ForKind.Pipeline:
             return op
         body = seq(_ordered(flatten_to_stmts(op.body)), op.body.span)
@@ -46,34 +52,40 @@ class _Reorder(IRMutator):
 
 
 def _ordered(stmts: tuple[Stmt, ...]) -> list[Stmt]:
+    handed_on = set(yielded(SeqStmts(stmts)))
+    for stmt in reversed(stmts):
+        if isinstance(stmt, AssignStmt) and stmt.var in handed_on:
+            handed_on.add(stmt.value)
     done: list[Stmt] = []
-    stretch: list[Stmt] = []
+    stretch: list[tuple[int, Stmt]] = []
     for stmt in stmts:
-        if _rank(stmt) is None:
+        rank = _rank(stmt, handed_on)
+        if rank is None:
             done += [*_sorted(stretch), stmt]
             stretch = []
         else:
-            stretch.append(stmt)
+            stretch.append((rank, stmt))
     return done + _sorted(stretch)
 
 
-def _sorted(stretch: list[Stmt]) -> list[Stmt]:
-    return sorted(stretch, key=lambda stmt: cast("int", _rank(stmt)))
+def _sorted(stretch: list[tuple[int, Stmt]]) -> list[Stmt]:
+    return [stmt for _, stmt in sorted(stretch, key=itemgetter(0))]
 
 
-def _rank(stmt: Stmt) -> int | None:
-    """Return 0 for scalars and views, 1 for loads, 2 for other tiles; None ends a stretch."""
+def _rank(stmt: Stmt, handed_on: set[Expr]) -> int | None:
+    """Return 0 for scalars, views and names of tensors, 1 for loads, 2 for tiles; None ends a stretch."""
     if not isinstance(stmt, AssignStmt):
         return None
-    value = stmt.value
-    if isinstance(stmt.var.type, ScalarType):
-        return 0
-    if not isinstance(value, Call):
-        return 2
-    match value.op.name:
-        case "tensor.view":
+    match stmt.var.type, stmt.value:
+        case ScalarType(), Call() as call if any(isinstance(a.type, TileType) for a in call.args):
+            return None
+        case ScalarType(), _:
             return 0
-        case "tile.load":
+        case TensorType(), (Var() | Call(op=Op(name="tensor.view"))):
+            return 0
+        case TileType(), Call(op=Op(name="tile.load")) if stmt.var not in handed_on:
             return 1
+        case TileType(), _:
+            return 2
         case _:
-            return None if isinstance(stmt.var.type, TensorType) else 2
+            return None

@@ -28,14 +28,15 @@ from ..core import (
 from ..errors import IRValueError
 from ..expr import Expr, IterArg, Var, replace
 from ..properties import IRProperty
+from ..verification.walk import leaves
 from ..visitor import IRMutator
 from .base import FunctionPass
-from .liveness import assigned_vars, live_after_each, live_in_loop
+from .liveness import Live, assigned_vars, live_after_each
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-_SUFFIX = re.compile(r"__(ssa|iter|rv|phi)_v\d+$")
+_SUFFIX = re.compile(r"__(ssa|iter|idx|rv|phi)_v\d+$")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class ConvertToSSA(FunctionPass):
     def transform_function(self, function: Function) -> Function:
         """Convert one function; it is returned as it is when it is in SSA form already."""
         converter = _Converter(function)
-        body = converter.body(function.body, set())
+        body = converter.body(function.body, ())
         return function if body is function.body else replace(function, body=body)
 
 
@@ -74,12 +75,12 @@ class _Converter:
     def _current(self) -> dict[Var, Var]:
         return self._renamer.variables
 
-    def body(self, body: Stmt, live_out: set[Var], extra_yield: Sequence[Var] = ()) -> Stmt:
+    def body(self, body: Stmt, live_out: Iterable[Var], extra_yield: Sequence[Var] = ()) -> Stmt:
         """Convert a body; the versions of `extra_yield` at its end join its yield."""
         stmts = list(flatten_to_stmts(body))
         live = live_after_each(stmts, live_out)
-        done = [self._stmt(stmt, live.get(index, set())) for index, stmt in enumerate(stmts)]
-        if extra_yield:
+        done = [self._stmt(stmt, live.get(index, Live())) for index, stmt in enumerate(stmts)]
+        if extra_yield and not leaves(body):
             values = tuple(self._current[var] for var in extra_yield)
             span = body.span
             if done and isinstance(done[-1], YieldStmt):
@@ -91,7 +92,7 @@ class _Converter:
         flat = tuple(inner for stmt in done for inner in flatten_to_stmts(stmt))
         return seq(flat, body.span)
 
-    def _stmt(self, stmt: Stmt, live_after: set[Var]) -> Stmt:
+    def _stmt(self, stmt: Stmt, live_after: Live) -> Stmt:
         match stmt:
             case AssignStmt():
                 value = self._renamer.visit_expr(stmt.value)
@@ -125,8 +126,8 @@ class _Converter:
         self._versions[base] = self._versions.get(base, 0) + 1
         return f"{base}__{kind}_v{self._versions[base]}"
 
-    def _carried(self, stmt: ForStmt | WhileStmt, live_after: set[Var]) -> list[Var]:
-        needed = live_in_loop(stmt, live_after)
+    def _carried(self, stmt: ForStmt | WhileStmt, live_after: Live) -> list[Var]:
+        needed = live_after.at_top_of(stmt)
         carried: list[Var] = []
         for var in assigned_vars((stmt.body,)):
             if var in self._current and (var in needed or var in live_after):
@@ -139,7 +140,7 @@ class _Converter:
                 raise IRValueError(message, stmt.span)
         return carried
 
-    def _loop(self, stmt: ForStmt | WhileStmt, live_after: set[Var]) -> Stmt:
+    def _loop(self, stmt: ForStmt | WhileStmt, live_after: Live) -> Stmt:
         changes: dict[str, object] = {}
         if isinstance(stmt, ForStmt):
             for name in ("start", "stop", "step"):
@@ -166,7 +167,7 @@ class _Converter:
             condition = self._renamer.visit_expr(stmt.condition)
             if condition is not stmt.condition:
                 changes["condition"] = condition
-        body = self.body(stmt.body, live_after | set(carried), carried)
+        body = self.body(stmt.body, [*live_after, *carried], carried)
         if body is not stmt.body:
             changes["body"] = body
         self._renamer.variables = outer
@@ -190,20 +191,11 @@ class _Converter:
             return arg
         return replace(arg, init_value=init)
 
-    def _if(self, stmt: IfStmt, live_after: set[Var]) -> Stmt:
+    def _if(self, stmt: IfStmt, live_after: Live) -> Stmt:
         condition = self._renamer.visit_expr(stmt.condition)
-        then_defs = assigned_vars((stmt.then_body,))
-        else_defs = assigned_vars((stmt.else_body,)) if stmt.else_body is not None else []
-        both = set(then_defs) & set(else_defs)
-        merged = [
-            var
-            for var in dict.fromkeys(then_defs + else_defs)
-            if var in live_after
-            and var not in stmt.return_vars
-            and (var in self._current or var in both)
-        ]
+        merged = self._merged(stmt, live_after)
         outer = dict(self._current)
-        inner_live = live_after | set(merged)
+        inner_live = [*live_after, *merged]
         then_body = self.body(stmt.then_body, inner_live, merged)
         self._renamer.variables = dict(outer)
         else_body = stmt.else_body
@@ -225,12 +217,32 @@ class _Converter:
         if same:
             return stmt
         return replace(
-            stmt,
-            condition=condition,
-            then_body=then_body,
-            else_body=else_body,
-            return_vars=results,
+            stmt, condition=condition, then_body=then_body, else_body=else_body, return_vars=results
         )
+
+    def _merged(self, stmt: IfStmt, live_after: Live) -> list[Var]:
+        """Return what the arms leave behind for later: assigned in one, and defined on every way."""
+        arms = [arm for arm in (stmt.then_body, stmt.else_body) if arm is not None]
+        staying = [arm for arm in arms if not leaves(arm)]
+        defined = [set(assigned_vars((arm,))) for arm in staying]
+        needed = [
+            var
+            for var in assigned_vars(staying)
+            if var in live_after and var not in stmt.return_vars
+        ]
+        if len(staying) < len(arms) and needed:
+            message = (
+                f"{needed[0].name_hint!r} must not be assigned in one arm of a branch and used after "
+                "it when the other arm leaves"
+            )
+            hint = "put what follows the branch into that arm"
+            raise IRValueError(message, stmt.span, hint=hint)
+        on_both = len(defined) == 2
+        return [
+            var
+            for var in needed
+            if var in self._current or (on_both and all(var in found for found in defined))
+        ]
 
 
 def _refuse_jumps(stmt: ForStmt | WhileStmt) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from ..core import AssignStmt, EvalStmt, Function, Stmt
-from ..expr import Call, Expr, Node, Submit, Var, replace
+from ..core import AssignStmt, EvalStmt, Function, Stmt, WhileStmt
+from ..expr import Call, Expr, IterArg, Submit, Var, replace
 from ..properties import IRProperty
 from .base import FunctionPass
 from .inserting import InsertingMutator
@@ -42,6 +42,13 @@ class _Flattener(InsertingMutator):
         expr = self._root(op.expr)
         return op if expr is op.expr else replace(op, expr=expr)
 
+    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
+        # A call in the condition is made anew before every trip: there is no place to put it.
+        args = tuple(cast("IterArg", self.visit(arg)) for arg in op.iter_args)
+        body = self.visit_stmt(op.body)
+        same = body is op.body and all(a is b for a, b in zip(args, op.iter_args, strict=True))
+        return op if same else replace(op, iter_args=args, body=body)
+
     def visit_call(self, op: Call) -> Expr:
         return self._hoisted(op)
 
@@ -57,7 +64,7 @@ class _Flattener(InsertingMutator):
         )
 
     def _hoisted(self, op: Call | Submit) -> Expr:
-        inner = cast("Expr", self.visit_children(cast("Node", op)))
+        inner = self.visit_children(op)
         self._count += 1
         var = Var(f"_t{self._count}", op.type, op.span)
         self.insert(AssignStmt(var, inner, op.span))

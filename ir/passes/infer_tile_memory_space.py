@@ -1,25 +1,29 @@
 """InferTileMemorySpace: every tile has a memory, and lies where its consumer needs it.
 
-A load that names no memory goes to Mat when some consumer feeds the cube from it, else to Vec. A
-consumer that needs its operand elsewhere gets a move just before it, one for each sequence of
-statements. What a kernel placed itself is never changed.
+A load that names no memory goes to Mat when some consumer feeds the cube from it, or nobody uses it,
+else to Vec. A consumer that needs its operand elsewhere gets a move just before it, one for each
+sequence of statements. What a kernel placed itself is never changed; tiles that a loop or a branch
+hands on are one value, and go where any of them has to go.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..core import AssignStmt, Function, SeqStmts, Stmt
-from ..expr import Call, Expr, Op, Var, frozen_mapping, replace
+from ..expr import Call, Expr, IterArg, Op, Var, replace
 from ..ops import ROWS, create_op_call
 from ..properties import IRProperty
-from ..types import MemorySpace, TileType
+from ..types import MemorySpace, TileType, TileView, implicit_tile_view
 from ..visitor import IRVisitor
 from .base import FunctionPass
 from .inserting import InsertingMutator
+from .memrefs import tile_of
+from .ties import Ties, ties_of
 
 if TYPE_CHECKING:
+    from ..expr import Type
     from ..ops.row import OpRow
 
 _FED_FROM_MAT = frozenset(
@@ -39,14 +43,15 @@ class InferTileMemorySpace(FunctionPass):
     """Place unplaced loads and insert the moves that consumers need."""
 
     name = "InferTileMemorySpace"
-    required = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
+    required = frozenset(
+        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls}
+    )
     produced = frozenset({IRProperty.TileMemoryInferred})
 
     def transform_function(self, function: Function) -> Function:
         """Place the tiles of one function."""
-        demand = _Demand()
-        demand.visit_function(function)
-        return _Placer(demand.spaces).rewrite(function)
+        demand = _Demand(function)
+        return _Placer(demand).rewrite(function)
 
 
 def _row(call: Call) -> OpRow | None:
@@ -54,29 +59,68 @@ def _row(call: Call) -> OpRow | None:
 
 
 class _Demand(IRVisitor):
-    """Collects for each tile the memories in which consumers want it."""
+    """Collects the memories in which a value is wanted, by the first name that it goes by."""
 
-    def __init__(self) -> None:
-        self.spaces: dict[Var, set[MemorySpace]] = {}
+    def __init__(self, function: Function) -> None:
+        self._ties: Ties[Expr] = Ties()
+        self._spaces: dict[Expr, set[MemorySpace]] = {}
+        for one, other in ties_of(function.body):
+            if tile_of(one) is not None:
+                self._ties.tie(one, other)
+        self.visit_function(function)
+
+    def space_of(self, var: Var) -> MemorySpace:
+        """Return where an unplaced tile goes."""
+        wanted = self._spaces.get(self._ties.first(var), {MemorySpace.Mat})
+        return MemorySpace.Mat if wanted & _FED_FROM_MAT else MemorySpace.Vec
+
+    def _want(self, value: Expr, *spaces: MemorySpace) -> None:
+        self._spaces.setdefault(self._ties.first(value), set()).update(spaces)
+
+    def visit_var_like(self, op: Var) -> None:
+        # Where the kernel placed one of several names of a value, the others belong too.
+        tile = tile_of(op)
+        if tile is not None and tile.memory_space is not None:
+            self._want(op, tile.memory_space)
 
     def visit_call(self, op: Call) -> None:
         row = _row(op)
         if row is not None:
             for operand, arg in zip(row.operands, op.args, strict=False):
-                if isinstance(arg, Var) and operand.spaces:
-                    self.spaces.setdefault(arg, set()).update(operand.spaces)
-            target = op.kwargs.get("target_memory")
-            source = op.args[0] if op.args else None
-            if op.op.name == "tile.move" and isinstance(source, Var) and target in _FED_FROM_MAT:
-                self.spaces.setdefault(source, set()).add(MemorySpace.Mat)
+                if tile_of(arg) is not None:
+                    self._want(arg, *operand.spaces)
+            if op.op.name == "tile.move" and op.kwargs.get("target_memory") in _FED_FROM_MAT:
+                self._want(op.args[0], MemorySpace.Mat)
         self.visit_children(op)
 
 
 class _Placer(InsertingMutator):
-    def __init__(self, demand: dict[Var, set[MemorySpace]]) -> None:
+    def __init__(self, demand: _Demand) -> None:
         super().__init__()
         self._demand = demand
         self._moved: dict[tuple[Var, MemorySpace], Var] = {}
+
+    # ------------------------------------------------------------------- variables
+
+    def visit_var(self, op: Var) -> Var:
+        if op not in self.variables:
+            self.variables[op] = self._placed(op, op.type)
+        return self.variables[op]
+
+    def visit_iter_arg(self, op: IterArg) -> Var:
+        if op not in self.variables:
+            init = self.visit_expr(op.init_value)
+            made = cast("IterArg", self._placed(op, op.type))
+            same = init is op.init_value
+            self.variables[op] = made if same else replace(made, init_value=init)
+        return self.variables[op]
+
+    def _placed(self, var: Var, type_: Type) -> Var:
+        if not isinstance(type_, TileType) or type_.memory_space is not None:
+            return var
+        return replace(var, type=_in_space(type_, self._demand.space_of(var)))
+
+    # ------------------------------------------------------------------- statements
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         outer, self._moved = self._moved, {}
@@ -84,21 +128,22 @@ class _Placer(InsertingMutator):
         self._moved = outer
         return done
 
-    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+    def visit_assign_stmt(self, op: AssignStmt) -> AssignStmt:
         value = self.visit_expr(op.value)
+        if isinstance(value, Call) and _is_unplaced_load(value):
+            value = _placed_load(value, self._demand.space_of(op.var))
         var = op.var
         if value is not op.value and value.type is not op.value.type:
-            var = replace(op.var, type=value.type)
-            self.variables[op.var] = var
+            var = self.variables[op.var] = replace(op.var, type=value.type)
         return op if value is op.value else replace(op, var=var, value=value)
+
+    # ------------------------------------------------------------------- operands
 
     def visit_call(self, op: Call) -> Call:
         row = _row(op)
-        if row is None:
-            return self.visit_children(op)
-        if op.op.name == "tile.load" and "target_memory" not in op.kwargs:
-            return self._placed_load(op)
         new = self.visit_children(op)
+        if row is None:
+            return new
         args = tuple(
             self._where_needed(arg, operand.spaces)
             for operand, arg in zip(row.operands, new.args, strict=False)
@@ -106,23 +151,6 @@ class _Placer(InsertingMutator):
         if all(a is b for a, b in zip(args, new.args, strict=True)):
             return new
         return replace(new, args=args)
-
-    def _placed_load(self, op: Call) -> Call:
-        new = self.visit_children(op)
-        space = self._space_for_load(op)
-        kwargs = {**new.kwargs, "target_memory": space}
-        placed = create_op_call("tile.load", new.args, kwargs, new.span)
-        return replace(placed, attrs=frozen_mapping(new.attrs))
-
-    def _space_for_load(self, op: Call) -> MemorySpace:
-        wanted = self._wanted_by_load.get(op, set())
-        return MemorySpace.Mat if wanted & _FED_FROM_MAT else MemorySpace.Vec
-
-    def visit_function(self, op: Function) -> Function:
-        finder = _LoadResults(self._demand)
-        finder.visit_function(op)
-        self._wanted_by_load = finder.wanted
-        return super().visit_function(op)
 
     def _where_needed(self, arg: Expr, spaces: tuple[MemorySpace, ...]) -> Expr:
         if not spaces or not isinstance(arg, Var) or not isinstance(arg.type, TileType):
@@ -139,14 +167,19 @@ class _Placer(InsertingMutator):
         return known
 
 
-class _LoadResults(IRVisitor):
-    """Finds for each load what its result's consumers want."""
+def _is_unplaced_load(call: Call) -> bool:
+    return call.op.name == "tile.load" and "target_memory" not in call.kwargs
 
-    def __init__(self, demand: dict[Var, set[MemorySpace]]) -> None:
-        self._demand = demand
-        self.wanted: dict[Call, set[MemorySpace]] = {}
 
-    def visit_assign_stmt(self, op: AssignStmt) -> None:
-        if isinstance(op.value, Call) and op.value.op.name == "tile.load":
-            self.wanted[op.value] = self._demand.get(op.var, set())
-        self.visit_children(op)
+def _placed_load(load: Call, space: MemorySpace) -> Call:
+    placed = create_op_call(
+        "tile.load", load.args, {**load.kwargs, "target_memory": space}, load.span
+    )
+    return replace(placed, attrs=load.attrs)
+
+
+def _in_space(tile: TileType, space: MemorySpace) -> TileType:
+    """Return the type of an unplaced tile once it lies in `space`, as its load has it."""
+    place = implicit_tile_view(tile.shape, space)
+    view = TileView(tile.valid_shape, None, None, place.blayout, place.slayout, place.fractal)
+    return TileType(tile.shape, tile.dtype, None, view, space)

@@ -1,16 +1,21 @@
-"""Which variables are still needed, and where each is used."""
+"""Which variables are still needed, and where each is used.
+
+Liveness walks backwards. One set of variables is changed in place, so that a long sequence costs as
+much as its statements, however many variables are alive.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
+from ..types import TileType
 from ..visitor import IRVisitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from ..expr import Expr, Node, Var
+    from ..expr import Node, Var
 
 
 class _Uses(IRVisitor):
@@ -51,62 +56,107 @@ def assigned_vars(stmts: Iterable[Stmt]) -> list[Var]:
     return list(found)
 
 
-def live_before(stmt: Stmt, after: set[Var]) -> set[Var]:
-    """Return what is needed before `stmt` when `after` is needed behind it."""
-    match stmt:
-        case AssignStmt():
-            return (after - {stmt.var}) | used_vars(stmt.value)
-        case SeqStmts():
-            live = after
-            for inner in reversed(stmt.stmts):
-                live = live_before(inner, live)
-            return live
-        case ForStmt():
-            inside = live_in_loop(stmt, after)
-            return (
-                (after - set(stmt.return_vars))
-                | inside
-                | _inits(stmt)
-                | used_vars(stmt.start, stmt.stop, stmt.step)
-            )
-        case WhileStmt():
-            inside = live_in_loop(stmt, after)
-            return (after - set(stmt.return_vars)) | inside | _inits(stmt)
-        case IfStmt():
-            outer = after - set(stmt.return_vars)
-            then_live = live_before(stmt.then_body, outer)
-            else_live = outer if stmt.else_body is None else live_before(stmt.else_body, outer)
-            return then_live | else_live | used_vars(stmt.condition)
-        case ReturnStmt():
-            return used_vars(*stmt.value)
-        case _:
-            return after | used_vars(stmt)
+def buffer_name(var: Var) -> str | None:
+    """Return the name of the buffer that a tile variable lies in; None for any other variable."""
+    memref = var.type.memref if isinstance(var.type, TileType) else None
+    return None if memref is None else memref.name
 
 
-def live_in_loop(stmt: ForStmt | WhileStmt, after: set[Var]) -> set[Var]:
-    """Return what the top of a trip needs from outside the trip, its own arguments left out."""
-    own: set[Var] = set(stmt.iter_args)
-    test: set[Var] = set()
-    if isinstance(stmt, ForStmt):
-        own |= {stmt.loop_var}
-    else:
-        test = used_vars(stmt.condition)
-    outer = after - set(stmt.return_vars)
-    once = live_before(stmt.body, outer) | test
-    return (live_before(stmt.body, outer | once) | test) - own
+class Live:
+    """The variables that are needed at a place, also by the buffer that they lie in."""
+
+    def __init__(self, variables: Iterable[Var] = ()) -> None:
+        self._all: set[Var] = set()
+        self._in_buffer: dict[str, set[Var]] = {}
+        self.add(variables)
+
+    def __contains__(self, var: object) -> bool:
+        return var in self._all
+
+    def __iter__(self) -> Iterator[Var]:
+        return iter(self._all)
+
+    def copy(self) -> Live:
+        """Return the same variables, to be changed on their own."""
+        made = Live()
+        made._all = set(self._all)
+        made._in_buffer = {name: set(found) for name, found in self._in_buffer.items() if found}
+        return made
+
+    def in_buffer(self, name: str) -> set[Var]:
+        """Return the variables that lie in a buffer."""
+        return self._in_buffer.get(name, set())
+
+    def add(self, variables: Iterable[Var]) -> None:
+        """Need these too."""
+        for var in variables:
+            self._all.add(var)
+            name = buffer_name(var)
+            if name is not None:
+                self._in_buffer.setdefault(name, set()).add(var)
+
+    def remove(self, variables: Iterable[Var]) -> None:
+        """Need these no longer."""
+        for var in variables:
+            self._all.discard(var)
+            name = buffer_name(var)
+            if name is not None:
+                self._in_buffer.get(name, set()).discard(var)
+
+    # ------------------------------------------------------------------- walking backwards
+
+    def pass_by(self, stmt: Stmt) -> None:
+        """Go from behind `stmt` to before it."""
+        match stmt:
+            case AssignStmt():
+                self.remove((stmt.var,))
+                self.add(used_vars(stmt.value))
+            case SeqStmts():
+                for inner in reversed(stmt.stmts):
+                    self.pass_by(inner)
+            case ForStmt() | WhileStmt():
+                self.remove(stmt.return_vars)
+                self.add(self.at_top_of(stmt))
+                self.add(used_vars(*(arg.init_value for arg in stmt.iter_args)))
+                if isinstance(stmt, ForStmt):
+                    self.add(used_vars(stmt.start, stmt.stop, stmt.step))
+            case IfStmt():
+                self.remove(stmt.return_vars)
+                other = self.copy()
+                self.pass_by(stmt.then_body)
+                if stmt.else_body is not None:
+                    other.pass_by(stmt.else_body)
+                self.add(other)
+                self.add(used_vars(stmt.condition))
+            case ReturnStmt():
+                self.remove(tuple(self._all))
+                self.add(used_vars(*stmt.value))
+            case _:
+                self.add(used_vars(stmt))
+
+    def at_top_of(self, stmt: ForStmt | WhileStmt) -> Live:
+        """Return what the top of a trip needs, when this is what is needed behind the loop.
+
+        The loop's own variables are left out. One walk suffices: what a trip leaves to the next one
+        is what the next one uses first, and the walk has met that already.
+        """
+        top = self.copy()
+        top.remove(stmt.return_vars)
+        top.pass_by(stmt.body)
+        if isinstance(stmt, WhileStmt):
+            top.add(used_vars(stmt.condition))
+        else:
+            top.remove((stmt.loop_var,))
+        top.remove(stmt.iter_args)
+        return top
 
 
-def _inits(stmt: ForStmt | WhileStmt) -> set[Var]:
-    inits: list[Expr] = [arg.init_value for arg in stmt.iter_args]
-    return used_vars(*inits)
-
-
-def live_after_each(stmts: Sequence[Stmt], after: set[Var]) -> dict[int, set[Var]]:
+def live_after_each(stmts: Sequence[Stmt], after: Iterable[Var]) -> dict[int, Live]:
     """Return, for each loop and branch of a sequence, by its index what is needed behind it."""
-    found: dict[int, set[Var]] = {}
-    live = after
+    found: dict[int, Live] = {}
+    live = Live(after)
     for index in range(len(stmts) - 1, -1, -1):
         if isinstance(stmts[index], ForStmt | WhileStmt | IfStmt):
-            found[index] = set(live)
-        live = live_before(stmts[index], live)
+            found[index] = live.copy()
+        live.pass_by(stmts[index])
     return found

@@ -29,8 +29,8 @@ from ..expr import (
     Expr,
     FloorDiv,
     IterArg,
+    Max,
     Mul,
-    Node,
     Sub,
     Var,
     frozen_mapping,
@@ -38,6 +38,7 @@ from ..expr import (
     replace,
 )
 from ..properties import IRProperty
+from ..verification.structure import STAGES
 from ..visitor import IRMutator, collect_def_vars
 from .base import FunctionPass
 from .inserting import InsertingMutator
@@ -45,7 +46,6 @@ from .inserting import InsertingMutator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STAGES = "pipeline_stages"
 STAGE = "pipeline_stage"
 _BUFFERED = frozenset({"tile.load", "tile.move"})
 
@@ -59,48 +59,59 @@ class LowerPipelineLoops(FunctionPass):
     produced = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
 
     def transform_function(self, function: Function) -> Function:
-        """Lower the pipelined loops of one function."""
+        """Lower the pipelined loops of one function.
+
+        Raises:
+            IRValueError: For a pipelined loop without a constant step.
+        """
         return _Lowering().rewrite(function)
 
 
 class _Lowering(InsertingMutator):
     def visit_for_stmt(self, op: ForStmt) -> Stmt:
-        op = cast("ForStmt", self.visit_children(cast("Node", op)))
+        op = self.visit_children(op)
         stages = op.attrs.get(STAGES, 1)
         if op.kind is not ForKind.Pipeline or stages == 1:
             return op
         if not isinstance(op.step, ConstInt) or op.step.value == 0:
             message = "A pipelined loop must have a constant step other than 0"
             raise IRValueError(message, op.span)
-        return _lowered(op, stages, op.step.value)
+        if isinstance(op.start, ConstInt) and isinstance(op.stop, ConstInt):
+            return _with_known_trips(op, stages, op.start.value, op.stop.value, op.step.value)
+        return _with_unknown_trips(op, stages, op.step.value)
 
 
-def _lowered(op: ForStmt, stages: int, step: int) -> Stmt:
-    stride = stages * step
-    static = isinstance(op.start, ConstInt) and isinstance(op.stop, ConstInt)
-    if static:
-        start, stop = cast("ConstInt", op.start).value, cast("ConstInt", op.stop).value
-        trips = max(0, -(-(stop - start) // step))
-        middle: Expr = index(start + trips // stages * stride, op.span)
-        left = trips % stages
-    else:
-        whole = FloorDiv(Sub(op.stop, op.start, Index, op.span), index(stride), Index, op.span)
-        middle = Add(op.start, Mul(whole, index(stride), Index, op.span), Index, op.span)
-        left, trips = 0, stages
+def _with_known_trips(op: ForStmt, stages: int, start: int, stop: int, step: int) -> Stmt:
+    """Return the loop over whole groups of trips, if there is one, and a copy for each other trip."""
+    trips = max(0, -(-(stop - start) // step))
+    middle = start + trips // stages * stages * step
     out: list[Stmt] = []
     carried: list[Expr] = [arg.init_value for arg in op.iter_args]
     if trips >= stages:
-        main = _main_loop(op, stages, step, middle)
+        main = _main_loop(op, stages, step, index(middle, op.span))
         out.append(main)
         carried = list(main.return_vars)
-    if static:
-        for copy in range(left):
-            at = index(cast("ConstInt", middle).value + copy * step, op.span)
-            stmts, carried = _copy(op, carried, at, copy, "tail")
-            out += stmts
-        return SeqStmts((*out, *_renamed(op.return_vars, carried)), op.span)
-    out.append(_remainder_loop(op, carried, middle))
-    return SeqStmts(tuple(out), op.span)
+    for copy in range(trips % stages):
+        at = index(middle + copy * step, op.span)
+        stmts, carried = _copy(op, carried, at, copy, f"tail{copy}")
+        out += stmts
+    names = (AssignStmt(n, v, n.span) for n, v in zip(op.return_vars, carried, strict=True))
+    return SeqStmts((*out, *names), op.span)
+
+
+def _with_unknown_trips(op: ForStmt, stages: int, step: int) -> Stmt:
+    """Return the loop over whole groups of trips and a second loop over the other trips."""
+    # The trips are ceil((stop - start) / step); a loop that runs backwards from its start has none.
+    to_ceil = index(step - (1 if step > 0 else -1))
+    length = Add(Sub(op.stop, op.start, Index, op.span), to_ceil, Index, op.span)
+    trips = Max(FloorDiv(length, index(step), Index, op.span), index(0), Index, op.span)
+    groups = FloorDiv(trips, index(stages), Index, op.span)
+    grouped = Mul(groups, index(stages * step), Index, op.span)
+    middle = Var(f"{op.loop_var.name_hint}_middle", op.loop_var.type, op.span)
+    found = AssignStmt(middle, Add(op.start, grouped, Index, op.span), op.span)
+    main = _main_loop(op, stages, step, middle)
+    rest = _remainder_loop(op, main.return_vars, middle)
+    return SeqStmts((found, main, rest), op.span)
 
 
 def _main_loop(op: ForStmt, stages: int, step: int, stop: Expr) -> ForStmt:
@@ -118,7 +129,6 @@ def _main_loop(op: ForStmt, stages: int, step: int, stop: Expr) -> ForStmt:
         body += stmts
     if args:
         body.append(YieldStmt(tuple(carried), op.span))
-    results = tuple(Var(v.name_hint, v.type, v.span) for v in op.return_vars)
     return replace(
         op,
         loop_var=loop_var,
@@ -126,7 +136,7 @@ def _main_loop(op: ForStmt, stages: int, step: int, stop: Expr) -> ForStmt:
         step=index(stages * step, op.span),
         iter_args=args,
         body=SeqStmts(tuple(body), op.body.span),
-        return_vars=results,
+        return_vars=tuple(Var(v.name_hint, v.type, v.span) for v in op.return_vars),
         attrs=frozen_mapping({**op.attrs, STAGES: 1}),
     )
 
@@ -137,7 +147,7 @@ def _remainder_loop(op: ForStmt, carried: Sequence[Expr], start: Expr) -> ForStm
         for arg, value in zip(op.iter_args, carried, strict=True)
     )
     loop_var = Var(op.loop_var.name_hint, op.loop_var.type, op.loop_var.span)
-    stmts, after = _copy(op, list(args), loop_var, 0, "tail")
+    stmts, after = _copy(op, args, loop_var, 0, "tail")
     if args:
         stmts.append(YieldStmt(tuple(after), op.span))
     return replace(
@@ -148,11 +158,6 @@ def _remainder_loop(op: ForStmt, carried: Sequence[Expr], start: Expr) -> ForStm
         body=SeqStmts(tuple(stmts), op.body.span),
         attrs=frozen_mapping({**op.attrs, STAGES: 1}),
     )
-
-
-def _renamed(names: Sequence[Var], values: Sequence[Expr]) -> list[Stmt]:
-    """Give the loop's results their names back."""
-    return [AssignStmt(n, v, n.span) for n, v in zip(names, values, strict=True)]
 
 
 def _copy(
@@ -175,26 +180,31 @@ class _Cloner(IRMutator):
         self._suffix = suffix
         self._values: dict[Var, Expr] = {op.loop_var: at}
         self._values.update(zip(op.iter_args, carried, strict=True))
-        self._own = {v for v in collect_def_vars(op.body) if not isinstance(v, IterArg)}
+        self._own = set(collect_def_vars(op.body))
 
     def visit_var(self, op: Var) -> Var:
         if op in self._values:
             return cast("Var", self._values[op])
-        if op in self._own and op not in self.variables:
+        if op not in self._own:
+            return op
+        if op not in self.variables:
             name = f"{op.name_hint}_{self._suffix}"
             self.variables[op] = Var(name, self.visit_type(op.type), op.span)
-        return super().visit_var(op)
+        return self.variables[op]
 
     def visit_iter_arg(self, op: IterArg) -> Var:
         if op in self._values:
             return cast("Var", self._values[op])
+        if op not in self._own:
+            return op
         if op not in self.variables:
             init = self.visit_expr(op.init_value)
             self.variables[op] = IterArg(op.name_hint, self.visit_type(op.type), init, op.span)
         return self.variables[op]
 
     def visit_call(self, op: Call) -> Call:
-        new = cast("Call", self.visit_children(cast("Node", op)))
-        if new.op.name not in _BUFFERED:
+        new = self.visit_children(op)
+        # A copy within a copy keeps its stage: it is the inner loop that goes round most often.
+        if new.op.name not in _BUFFERED or STAGE in new.attrs:
             return new
         return replace(new, attrs=frozen_mapping({**new.attrs, STAGE: self._stage}))

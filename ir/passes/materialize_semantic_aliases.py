@@ -10,31 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..core import (
-    AssignStmt,
-    ForStmt,
-    Function,
-    FunctionType,
-    IfStmt,
-    Stmt,
-    WhileStmt,
-    YieldStmt,
-    flatten_to_stmts,
-)
+from ..core import AssignStmt, ForStmt, Function, IfStmt, Stmt, WhileStmt, flatten_to_stmts
 from ..errors import IRValueError
-from ..expr import Call, Op, Var
-from ..ops import ROWS
+from ..expr import Call, Op
 from ..properties import IRProperty
-from ..visitor import IRVisitor
+from ..types import MemorySpace
+from ..verification.structure import CORE_TYPES
 from .base import FunctionPass
-from .liveness import live_before, live_in_loop
-from .memrefs import tile_of, tile_vars, with_memrefs
+from .liveness import Live, buffer_name
+from .memrefs import BIND, base_name, tile_of, with_buffers
+from .ties import Ties, ties_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..expr import Expr
-    from ..types import MemRef
+    from ..expr import Expr, Var
 
 
 @dataclass(frozen=True)
@@ -42,122 +30,75 @@ class MaterializeSemanticAliases(FunctionPass):
     """Join the buffers of carried tiles, and refuse a program that needs a copy for it."""
 
     name = "MaterializeSemanticAliases"
-    required = frozenset({IRProperty.HasMemRefs})
+    required = frozenset({IRProperty.SSAForm, IRProperty.HasMemRefs})
     produced = frozenset({IRProperty.HasMemRefs})
 
     def transform_function(self, function: Function) -> Function:
-        """Join the buffers of one function."""
-        if function.func_type not in (FunctionType.InCore, FunctionType.AIC):
+        """Join the buffers of one function.
+
+        Raises:
+            IRValueError: When a write would hit a value that is still needed.
+        """
+        if function.func_type not in CORE_TYPES:
             return function
-        groups = _Groups()
-        groups.visit_function(function)
-        refs: dict[Var, MemRef] = {}
-        for var in tile_vars(function):
-            tile = tile_of(var)
-            assert tile is not None
-            if tile.memref is not None:
-                refs[var] = groups.joined(tile.memref)
-        joined = with_memrefs(function, refs)
-        _Overwrites().check(joined)
-        return joined
+        joined: Ties[str] = Ties()
+        for one, other in ties_of(function.body):
+            mine, theirs = _base(one), _base(other)
+            if mine is not None and theirs is not None:
+                joined.tie(mine, theirs)
+        done = with_buffers(function, joined.first)
+        _Overwrites().body(done.body, Live())
+        return done
 
 
-class _Groups(IRVisitor):
-    """Union-find over buffer names."""
-
-    def __init__(self) -> None:
-        self._parent: dict[str, str] = {}
-        self._refs: dict[str, MemRef] = {}
-
-    def joined(self, ref: MemRef) -> MemRef:
-        return self._refs.get(self._root(ref.name), ref)
-
-    def _root(self, name: str) -> str:
-        while self._parent.get(name, name) != name:
-            name = self._parent[name]
-        return name
-
-    def _join(self, one: Expr, other: Expr) -> None:
-        mine, theirs = tile_of(one), tile_of(other)
-        if mine is None or theirs is None or mine.memref is None or theirs.memref is None:
-            return
-        root, child = self._root(mine.memref.name), self._root(theirs.memref.name)
-        self._refs.setdefault(root, mine.memref)
-        self._parent[root] = root
-        self._parent[child] = root
-
-    def visit_for_stmt(self, op: ForStmt) -> None:
-        self._loop(op)
-
-    def visit_while_stmt(self, op: WhileStmt) -> None:
-        self._loop(op)
-
-    def _loop(self, op: ForStmt | WhileStmt) -> None:
-        yielded = _yielded(op.body)
-        for index, arg in enumerate(op.iter_args):
-            self._join(arg.init_value, arg)
-            if index < len(yielded):
-                self._join(arg.init_value, yielded[index])
-            if index < len(op.return_vars):
-                self._join(arg.init_value, op.return_vars[index])
-        self.visit_children(op)
-
-    def visit_if_stmt(self, op: IfStmt) -> None:
-        arms = [_yielded(op.then_body), _yielded(op.else_body)]
-        for index, var in enumerate(op.return_vars):
-            for values in arms:
-                if index < len(values):
-                    self._join(var, values[index])
-        self.visit_children(op)
-
-
-def _yielded(body: Stmt | None) -> Sequence[Expr]:
-    stmts = flatten_to_stmts(body)
-    return stmts[-1].value if stmts and isinstance(stmts[-1], YieldStmt) else ()
+def _base(value: Expr) -> str | None:
+    tile = tile_of(value)
+    return None if tile is None or tile.memref is None else base_name(tile.memref)
 
 
 class _Overwrites:
     """Checks that no write into a buffer hits a value that is needed later."""
 
-    def check(self, function: Function) -> None:
-        self._body(function.body, set())
-
-    def _body(self, body: Stmt, live_out: set[Var]) -> None:
-        live = live_out
+    def body(self, body: Stmt, live: Live) -> None:
+        """Check a body; `live` is what is needed behind it, and then what is needed before it."""
         for stmt in reversed(flatten_to_stmts(body)):
             match stmt:
                 case AssignStmt():
                     self._assign(stmt, live)
                 case ForStmt() | WhileStmt():
-                    again = live_in_loop(stmt, live) | set(stmt.iter_args)
-                    inside = (live - set(stmt.return_vars)) | (again - set(stmt.iter_args))
-                    self._body(stmt.body, inside)
+                    inside = live.copy()
+                    inside.remove(stmt.return_vars)
+                    inside.add(live.at_top_of(stmt))
+                    self.body(stmt.body, inside)
                 case IfStmt():
-                    inside = live - set(stmt.return_vars)
-                    self._body(stmt.then_body, inside)
-                    if stmt.else_body is not None:
-                        self._body(stmt.else_body, inside)
+                    for arm in (stmt.then_body, stmt.else_body):
+                        inside = live.copy()
+                        inside.remove(stmt.return_vars)
+                        if arm is not None:
+                            self.body(arm, inside)
                 case _:
                     pass
-            live = live_before(stmt, live)
+            live.pass_by(stmt)
 
-    def _assign(self, stmt: AssignStmt, live_after: set[Var]) -> None:
-        tile = tile_of(stmt.var)
-        if tile is None or tile.memref is None or not _writes(stmt.value):
+    def _assign(self, stmt: AssignStmt, live: Live) -> None:
+        name = buffer_name(stmt.var)
+        if name is None or not _writes(stmt.value):
             return
-        for other in live_after - {stmt.var}:
-            theirs = tile_of(other)
-            if theirs is None or theirs.memref is None or theirs.memref.name != tile.memref.name:
-                continue
+        for other in live.in_buffer(name) - {stmt.var}:
             message = (
                 f"The tile {other.name_hint!r} must not be needed after this statement, which writes "
-                f"{stmt.var.name_hint!r} into the same buffer: store it before, or compute it again"
+                f"{stmt.var.name_hint!r} into the same buffer"
             )
-            raise IRValueError(message, stmt.span)
+            raise IRValueError(message, stmt.span, hint=_way_out(other))
+
+
+def _way_out(tile: Var) -> str:
+    type_ = tile_of(tile)
+    if type_ is not None and type_.memory_space is MemorySpace.Acc:
+        return "store it before, or compute it again: accumulators cannot be copied"
+    return "load or move it again where it is used"
 
 
 def _writes(value: Expr) -> bool:
     """Whether a right-hand side writes its result's buffer, rather than naming it again."""
-    if not isinstance(value, Call) or not isinstance(value.op, Op):
-        return False
-    return value.op.name != "tile.tget_scale_addr" and ROWS[value.op.name].name.startswith("tile.")
+    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name != BIND

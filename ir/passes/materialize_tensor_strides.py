@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import IRValueError
+from ..errors import IRValueError, Span
 from ..placement import packed_stride
 from ..properties import IRProperty
-from ..types import TensorLayout, TensorType, TensorView, TupleType, constant_dims
+from ..types import PadValue, TensorLayout, TensorType, TensorView, TupleType, constant_dims
 from ..visitor import IRMutator
 from .base import FunctionPass
 
 if TYPE_CHECKING:
-    from ..core import Function
+    from ..core import AssignStmt, Function, Stmt
     from ..expr import Type
 
 
@@ -32,32 +32,47 @@ class MaterializeTensorStrides(FunctionPass):
     produced = frozenset({IRProperty.TensorViewCanonical})
 
     def transform_function(self, function: Function) -> Function:
-        """Fill in the strides of one function."""
+        """Fill in the strides of one function.
+
+        Raises:
+            IRValueError: For a tensor of symbolic shape.
+        """
         return _Strides().visit_function(function)
 
 
 class _Strides(IRMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self._span = Span.unknown()
+
+    def visit_function(self, op: Function) -> Function:
+        self._span = op.span
+        return super().visit_function(op)
+
+    def visit_assign_stmt(self, op: AssignStmt) -> Stmt:
+        self._span = op.span
+        return self.visit_children(op)
+
     def visit_type(self, type_: Type) -> Type:
         match type_:
             case TupleType():
                 types = tuple(self.visit_type(t) for t in type_.types)
                 same = all(a is b for a, b in zip(types, type_.types, strict=True))
                 return type_ if same else TupleType(types)
-            case TensorType() if not type_.stride:
-                return _with_strides(type_)
+            case TensorType() if not type_.stride and type_.layout is not TensorLayout.NZ:
+                return self._with_strides(type_)
             case _:
                 return type_
 
-
-def _with_strides(type_: TensorType) -> TensorType:
-    shape = constant_dims(type_.shape)
-    if shape is None:
-        message = "The strides of a tensor must follow from constant dimensions, not symbolic ones"
-        raise IRValueError(message)
-    if type_.layout is TensorLayout.NZ:
-        return type_
-    pad = type_.tensor_view.pad if type_.tensor_view else None
-    view = TensorView(packed_stride(type_.layout, shape), type_.layout, type_.valid_shape)
-    if pad is not None:
-        view = TensorView(view.stride, view.layout, view.valid_shape, pad)
-    return type(type_)(type_.shape, type_.dtype, type_.memref, view)
+    def _with_strides(self, type_: TensorType) -> TensorType:
+        shape = constant_dims(type_.shape)
+        if shape is None:
+            message = (
+                "The strides of a tensor must follow from constant dimensions, not symbolic ones"
+            )
+            raise IRValueError(message, self._span)
+        stride, pad = packed_stride(type_.layout, shape), PadValue.null
+        if type_.tensor_view is not None:
+            pad = type_.tensor_view.pad
+        view = TensorView(stride, type_.layout, type_.valid_shape, pad)
+        return type(type_)(type_.shape, type_.dtype, type_.memref, view)

@@ -1,25 +1,28 @@
 """MemoryReuse: where a memory is too small, buffers that are never in use together become one.
 
-Reuse makes one transfer wait for another, so none happens while everything fits. Then first-fit over
-decreasing size; the copies of a pipelined body stay apart unless even that does not fit.
+Reuse makes one transfer wait for another, so none happens while everything fits. Otherwise buffers are
+placed by decreasing size. At first each gets a place of its own while there is room, and then shares the
+one that has been idle for longest, apart from the other copies of its pipelined body if it can. Where
+that leaves no room for others, buffers share the first place that is free.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from ..core import Function, FunctionType
 from ..properties import IRProperty
 from ..tile_bytes import ALIGNMENT, round_up
+from ..verification.structure import CORE_TYPES
 from .base import FunctionPass, current_target
+from .lifetimes import Buffer, Lifetimes
 from .memory_sizes import memory_bytes
-from .memrefs import SCALE_SUFFIX, Buffer, Lifetimes, tile_of, tile_vars, with_memrefs
+from .memrefs import with_buffers
 
 if TYPE_CHECKING:
-    from ..expr import Var
-    from ..types import MemRef
+    from ..core import Function
 
 
 @dataclass(frozen=True)
@@ -27,56 +30,116 @@ class MemoryReuse(FunctionPass):
     """Share buffers in the memories that would overflow otherwise."""
 
     name = "MemoryReuse"
-    required = frozenset({IRProperty.HasMemRefs})
+    required = frozenset({IRProperty.SSAForm, IRProperty.HasMemRefs})
     produced = frozenset({IRProperty.HasMemRefs})
 
     def transform_function(self, function: Function) -> Function:
         """Share the buffers of one function."""
-        if function.func_type not in (FunctionType.InCore, FunctionType.AIC):
+        if function.func_type not in CORE_TYPES:
             return function
-        by_space: defaultdict[object, list[Buffer]] = defaultdict(list)
-        for buffer in Lifetimes(function).buffers.values():
-            by_space[buffer.space].append(buffer)
-        slot_of: dict[str, str] = {}
-        for buffers in by_space.values():
-            slot_of.update(_slots(buffers))
-        if all(name == slot for name, slot in slot_of.items()):
-            return function
-        refs: dict[Var, MemRef] = {}
-        for var in tile_vars(function):
-            tile = tile_of(var)
-            assert tile is not None
-            if tile.memref is not None:
-                base = tile.memref.name.removesuffix(SCALE_SUFFIX)
-                suffix = tile.memref.name[len(base) :]
-                refs[var] = replace(tile.memref, name=slot_of.get(base, base) + suffix)
-        return with_memrefs(function, refs)
+        shared: dict[str, str] = {}
+        for space, buffers in Lifetimes(function).by_space().items():
+            room = memory_bytes(current_target(), space)
+            for slot in _slots(buffers, ALIGNMENT[space], room):
+                shared.update((buffer.name, slot.name) for buffer in slot.buffers)
+        return with_buffers(function, lambda name: shared.get(name, name))
 
 
-def _slots(buffers: list[Buffer]) -> dict[str, str]:
-    """Return for each buffer the buffer whose place it takes; itself where it keeps its own."""
-    space = buffers[0].space
-    limit = memory_bytes(current_target(), space)
-    unit = ALIGNMENT[space]
-    apart = {buffer.name: buffer.name for buffer in buffers}
-    if sum(round_up(b.size_bytes, unit) for b in buffers) <= limit:
-        return apart
-    shared = apart
-    for keep_stages in (True, False):
-        slots: list[list[Buffer]] = []
-        for buffer in sorted(buffers, key=lambda b: (-b.size_bytes, b.first)):
-            _place(buffer, slots, keep_stages=keep_stages)
-        shared = {b.name: slot[0].name for slot in slots for b in slot}
-        if sum(round_up(slot[0].size_bytes, unit) for slot in slots) <= limit:
-            break
-    return shared
+def _slots(buffers: list[Buffer], unit: int, room: int) -> list[_Slot]:
+    """Return places for the buffers of one memory of `room` bytes.
+
+    The buffers of one place are never in use together. Each buffer has a place of its own when all
+    fit so, and also when nothing helps: the allocation then tells what is too much.
+    """
+    sizes = [round_up(buffer.size_bytes, unit) for buffer in buffers]
+    own = [_Slot(buffer, size) for buffer, size in zip(buffers, sizes, strict=True)]
+    if sum(sizes) <= room:
+        return own
+    by_size = sorted(zip(buffers, sizes, strict=True), key=lambda b: (-b[1], b[0].first))
+    for aim in _Aim:
+        slots = _packed(by_size, room, aim)
+        if slots is not None:
+            return slots
+    return own
 
 
-def _place(buffer: Buffer, slots: list[list[Buffer]], *, keep_stages: bool) -> None:
-    for slot in slots:
-        if not any(
-            buffer.overlaps(other) or (keep_stages and buffer.kept_apart(other)) for other in slot
-        ):
-            slot.append(buffer)
-            return
-    slots.append([buffer])
+class _Aim(Enum):
+    """What packing aims at, best first: each leaves more room than the one before."""
+
+    SPREAD = "a place for each buffer while there is room"
+    STAGES = "a place for each copy of a pipelined body while there is room"
+    TIGHT = "as few places as possible"
+
+
+def _packed(by_size: list[tuple[Buffer, int]], room: int, aim: _Aim) -> list[_Slot] | None:
+    """Return places for buffers of falling size, or None when they do not fit into `room`."""
+    slots: list[_Slot] = []
+    for buffer, size in by_size:
+        slot = _shared_slot(buffer, slots, aim, fits=size <= room)
+        if slot is not None:
+            slot.add(buffer)
+            continue
+        room -= size
+        if room < 0:
+            return None
+        slots.append(_Slot(buffer, size))
+    return slots
+
+
+def _shared_slot(buffer: Buffer, slots: list[_Slot], aim: _Aim, *, fits: bool) -> _Slot | None:
+    """Return the place that `buffer` shares, or None for one of its own; `fits` says there is room."""
+    if aim is _Aim.SPREAD and fits:
+        return None
+    free = [slot for slot in slots if slot.is_free(buffer)]
+    if aim is _Aim.TIGHT:
+        return next(iter(free), None)
+    apart = [s for s in free if not s.has_other_stage(buffer)] if buffer.stages else free
+    if aim is _Aim.STAGES and (apart or fits):
+        return next(iter(apart), None)
+    return min(apart or free, key=lambda slot: slot.last_before(buffer), default=None)
+
+
+@dataclass
+class _Slot:
+    """A place in a memory, and the buffers that use it one after another."""
+
+    opener: Buffer
+    size: int
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    _firsts: list[int] = field(default_factory=list[int])
+    _lasts: list[int] = field(default_factory=list[int])
+    _stages: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
+
+    def __post_init__(self) -> None:
+        self.add(self.opener)
+
+    @property
+    def name(self) -> str:
+        """The name that all its buffers take."""
+        return self.opener.name
+
+    def add(self, buffer: Buffer) -> None:
+        """Let `buffer` use the place while no other does."""
+        self.buffers.append(buffer)
+        at = bisect_left(self._firsts, buffer.first)
+        self._firsts.insert(at, buffer.first)
+        self._lasts.insert(at, buffer.last)
+        for loop, stage in buffer.stages:
+            self._stages.setdefault(loop, set()).add(stage)
+
+    def is_free(self, buffer: Buffer) -> bool:
+        """Whether no buffer of this place is in use in a statement in which `buffer` is."""
+        if buffer.first > self._lasts[-1]:
+            return True
+        at = bisect_left(self._firsts, buffer.first)
+        ends_in_time = at == len(self._firsts) or buffer.last < self._firsts[at]
+        return ends_in_time and (at == 0 or self._lasts[at - 1] < buffer.first)
+
+    def has_other_stage(self, buffer: Buffer) -> bool:
+        """Whether another copy of a pipelined body uses this place."""
+        return any(self._stages.get(loop, set()) - {stage} for loop, stage in buffer.stages)
+
+    def last_before(self, buffer: Buffer) -> int:
+        """Return when the place was used last before `buffer`, -1 for never."""
+        at = bisect_left(self._firsts, buffer.first)
+        return self._lasts[at - 1] if at else -1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..layout import Layout, Shape, Stride
+from ..numerics.scales import scale_offset_a, scale_offset_b
 from ..placement import packed_stride
 from ..types import TensorLayout, static_dims
 
@@ -43,15 +44,26 @@ def assert_boxes_are_dense(blocked: Dims, logical: Dims, layout: TensorLayout) -
 def _check(blocked: tuple[int, ...], logical: tuple[int, ...], layout: TensorLayout) -> None:
     rows, groups = logical if layout is TensorLayout.MX_A_ZZ else logical[::-1]
     placement = logical_placement(blocked, layout)
+    assert blocked[0] == 1, "the leading extent only makes up the rank"
     assert blocked[3:] == (BOX_ROWS, BOX_GROUPS), "the trailing box is 16 rows by 2 groups"
     assert placement.size == rows * groups, "each logical scale has one place"
     assert placement.cosize == placement.size, "the boxes are dense"
     assert placement.is_injective, "no two scales share a byte"
-    box = BOX_ROWS * BOX_GROUPS
-    last = (rows - 1, groups - 1)
-    for row, group in {(0, 0), (0, 1), (1, 0), (15, 1), (rows // 2, groups // 2), last}:
-        byte = (row // 16) * (groups // 2) * box + (group // 2) * box + (row % 16) * 2 + group % 2
-        coordinates = ([row % 16, row // 16], [group % 2, group // 2])
-        if layout is TensorLayout.MX_B_NN:
-            coordinates = coordinates[::-1]
-        assert placement.index(list(coordinates)) == byte, "a scale lies where the box order says"
+    # Both sides are linear in the four digits of a coordinate: one step of each digit decides.
+    steps = ((1, 0), (BOX_ROWS, 0), (0, 1), (0, BOX_GROUPS))
+    for row, group in (*steps, (rows - 1, groups - 1)):
+        if row < rows and group < groups:
+            found = placement.index(_digits(row, group, layout))
+            assert found == _byte(row, group, logical, layout), "boxes are in order"
+
+
+def _byte(row: int, group: int, logical: tuple[int, ...], layout: TensorLayout) -> int:
+    first, second = logical
+    if layout is TensorLayout.MX_A_ZZ:
+        return scale_offset_a(row, group, rows=first, groups=second)
+    return scale_offset_b(group, row, groups=first, columns=second)
+
+
+def _digits(row: int, group: int, layout: TensorLayout) -> list[list[int]]:
+    coordinate = [[row % BOX_ROWS, row // BOX_ROWS], [group % BOX_GROUPS, group // BOX_GROUPS]]
+    return coordinate if layout is TensorLayout.MX_A_ZZ else coordinate[::-1]

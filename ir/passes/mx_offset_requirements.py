@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..expr import Call, MakeTuple, Var
-from ..types import TensorLayout
 from ..visitor import IRVisitor
-from .block_mx_scale_tensor_views import layout_of
-from .mx_offset_proof import OffsetFacts, params_of_multiple, params_of_sign
+from .mx_blocked_types import by_axis, layout_of
+from .mx_offset_facts import OffsetFacts
+from .mx_offset_proof import prove_multiple, prove_non_negative
 
 if TYPE_CHECKING:
-    from ..core import Function, Program
+    from ..core import Program
+
+#: Which argument of an op is the tensor that its offsets, argument 1, point into.
+_TENSOR_AT = {"tile.load": 0, "tile.store": 2}
 
 
 @dataclass(frozen=True)
@@ -30,48 +33,42 @@ class Requirement:
 
 
 def offset_requirements(program: Program) -> dict[str, tuple[Requirement, ...]]:
-    """Return, by function name, what the block pass will prove about parameters from their calls.
+    """Return, by function name, what the block pass proves about parameters from their calls.
+
+    A parameter that is only handed on to the function that needs it is listed as well.
 
     Args:
         program: A program that the block pass is about to get, and that it accepts.
     """
-    facts = OffsetFacts.of(program)
+    needs = _Needs(OffsetFacts.of(program))
+    needs.visit_program(program)
     found: dict[str, tuple[Requirement, ...]] = {}
     for function in program.functions.values():
-        needs = _needs(function, facts)
-        if needs:
-            found[function.name] = needs
+        listed = tuple(
+            Requirement(param.name_hint, needs.multiples.get(param, 1), param in needs.non_negative)
+            for param in function.params
+            if param in needs.multiples or param in needs.non_negative
+        )
+        if listed:
+            found[function.name] = listed
     return found
 
 
-def _needs(function: Function, facts: OffsetFacts) -> tuple[Requirement, ...]:
-    collector = _Collector(facts)
-    collector.visit_function(function)
-    return tuple(
-        Requirement(
-            param.name_hint, collector.multiples.get(param, 1), param in collector.non_negative
-        )
-        for param in function.params
-        if param in collector.multiples or param in collector.non_negative
-    )
-
-
-class _Collector(IRVisitor):
+class _Needs(IRVisitor):
     def __init__(self, facts: OffsetFacts) -> None:
         self._facts = facts
         self.multiples: dict[Var, int] = {}
         self.non_negative: set[Var] = set()
 
     def visit_call(self, op: Call) -> None:
-        source = op.args[0] if op.args and op.op.name == "tile.load" else None
-        layout = layout_of(source.type) if source is not None else None
-        offsets = op.args[1] if layout is not None else None
-        if isinstance(offsets, MakeTuple):
-            units = (BOX_ROWS, BOX_GROUPS)
-            if layout is TensorLayout.MX_B_NN:
-                units = units[::-1]
-            for offset, unit in zip(offsets.elements, units, strict=False):
-                for param, multiple in params_of_multiple(self._facts, offset, unit):
-                    self.multiples[param] = max(multiple, self.multiples.get(param, 1))
-                self.non_negative.update(params_of_sign(self._facts, offset))
+        tensor_at = _TENSOR_AT.get(op.op.name)
+        if tensor_at is not None and tensor_at < len(op.args):
+            layout = layout_of(op.args[tensor_at].type)
+            offsets = op.args[1]
+            if layout is not None and isinstance(offsets, MakeTuple):
+                block, group = by_axis(offsets.elements, layout)
+                for offset, unit in ((block, BOX_ROWS), (group, BOX_GROUPS)):
+                    for param, multiple in prove_multiple(self._facts, offset, unit) or ():
+                        self.multiples[param] = max(multiple, self.multiples.get(param, 1))
+                    self.non_negative.update(prove_non_negative(self._facts, offset) or ())
         self.visit_children(op)

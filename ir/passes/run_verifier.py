@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunVerifier(Pass):
-    """Verify `properties`; the structural ones when none are named."""
+    """Verify `properties`; the structural ones when none are named.
+
+    With `strict_valid_k` a matmul's valid K must reach into every group of its physical K.
+    """
 
     properties: frozenset[IRProperty] = STRUCTURAL
+    strict_valid_k: bool = False
 
     name = "RunVerifier"
 
@@ -30,10 +34,18 @@ class RunVerifier(Pass):
         """
         from ..verifier import verify_or_throw
 
-        verify_or_throw(program, self.properties)
+        verify_or_throw(program, self.properties, strict_valid_k=self.strict_valid_k)
         return program
 
 
-def run_verifier(properties: IRPropertySet | Iterable[IRProperty] | None = None) -> RunVerifier:
-    """Return a pass that verifies `properties`, or the structural ones."""
-    return RunVerifier() if properties is None else RunVerifier(frozenset(properties))
+def run_verifier(
+    properties: IRPropertySet | Iterable[IRProperty] | None = None, *, strict_valid_k: bool = False
+) -> RunVerifier:
+    """Return a pass that verifies a program and hands it back.
+
+    Args:
+        properties: What the program is to have; what holds of every program by default.
+        strict_valid_k: As for :func:`scalebox.ir.verifier.verify`.
+    """
+    wanted = STRUCTURAL if properties is None else frozenset(properties)
+    return RunVerifier(wanted, strict_valid_k)

@@ -36,6 +36,8 @@ WRONG_PLANE = 207
 CORE_TYPES = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 _CONTROL_TYPES = (FunctionType.Orchestration, FunctionType.Graph)
 _CONTROL_OPS = ("tensor.create",)
+#: What a kernel may say of whole tensors before it is cut into tiles.
+_WHOLE_TENSOR_OPS = ("tensor.matmul",)
 STAGES = "pipeline_stages"
 
 
@@ -130,7 +132,7 @@ def check_split(function: Function, program: Program, findings: Findings) -> Non
 
 
 def check_incore_ops(function: Function, program: Program, findings: Findings) -> None:
-    """An InCore function works on tiles; it creates no tensors."""
+    """An InCore function works on tiles; it neither creates nor multiplies whole tensors."""
     del program
     if function.func_type not in CORE_TYPES:
         return
@@ -140,4 +142,7 @@ def check_incore_ops(function: Function, program: Program, findings: Findings) -
                 f"{call.op.name} must stand in an Orchestration function, "
                 f"but {function.name} is of type {function.func_type.name}"
             )
+            findings.error(WRONG_PLANE, message, call.span)
+        elif call.op.name in _WHOLE_TENSOR_OPS:
+            message = f"{function.name} must work on tiles, not on whole tensors by {call.op.name}"
             findings.error(WRONG_PLANE, message, call.span)

@@ -21,6 +21,7 @@ from ..dtypes.boxes import GROUP
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import Span, UserError
 from ..expr import Call, Expr, Op, ScalarType, Submit, Type, UnknownType
+from ..mx_uses import compound_faults
 from ..ops import deduce_type
 from ..ops.checks import same_dims, show_dims
 from ..types import TensorType, TileType, TupleType, constant_dim
@@ -42,6 +43,7 @@ LAYOUT = 108
 TILE_VIEW = 109
 OP_RULE = 110
 MEMORY_SPACE = 111
+COMPOUND = 112
 
 
 def check_types(
@@ -63,6 +65,8 @@ def check_types(
                 pass
     for stmt in statements(function.body):
         _check_stmt(stmt, function, findings)
+    for fault in compound_faults(function, program):
+        findings.error(COMPOUND, fault.message, fault.span)
 
 
 def difference(wanted: Type, found: Type) -> tuple[int, str] | None:

@@ -1,5 +1,6 @@
 """Kernels by size and dtype, and the way of one through every room."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,23 @@ def through(tmp_path: Path) -> Callable[..., Result]:
         return result
 
     return run
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> Path:
+    """The current folder, with a copy of the examples, as in a clone."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(root / "examples", "examples")
+    return tmp_path
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Writes `kernel.py` into the current folder, which is empty at first."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(*sizes: int, end: str = "") -> str:
+        Path("kernel.py").write_text(gemm_text(*(sizes or (32, 128, 64))) + end)
+        return "kernel.py"
+
+    return write

@@ -335,7 +335,7 @@ MISUSES = {
     "an unknown command": ("rum kernel.py", "No such command 'rum'."),
     "a missing argument": ("run", "Missing argument 'KERNEL'."),
     "a missing option": ("compile kernel.py", "Missing option '-o' / '--output'."),
-    "too many arguments": ("run kernel.py b", "Got unexpected extra argument(s) (b)"),
+    "too many arguments": ("run kernel.py b", "Got unexpected extra argument"),
     "a seed that is no number": ("run kernel.py --seed x", "Invalid value for '--seed'"),
     "a parameter without a value": (
         "run kernel.py --param M",

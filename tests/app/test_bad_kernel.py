@@ -200,6 +200,13 @@ MISTAKES = {
         under="1 / 0",
         swap=(("M, K, N = ", "1 / 0\nM, K, N = "),),
     ),
+    "a scalar parameter that is a float": Mistake(
+        IRValueError,
+        "The scalar parameter 'x' must be an integer or a Bool to be compiled, not Float32: the "
+        "scalar unit has no floats",
+        under="x: pl.Scalar[pl.FP32]",
+        swap=(("    ):\n", "        x: pl.Scalar[pl.FP32],\n    ):\n"),),
+    ),
     "a tile too large for L0A": Mistake(
         IRValueError,
         "Left buffer usage must be at most the 65536 bytes of L0A, not 131072 bytes: "

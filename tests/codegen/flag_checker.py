@@ -28,14 +28,14 @@ Flag = tuple[int, int, int]
 class Verdict:
     """What is wrong with a run; all empty when it is sound."""
 
-    races: list[tuple[int, int]] = field(default_factory=list)
+    races: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """Pairs of instruction indices that touch the same bytes in no order, or in the wrong one."""
-    raised_twice: list[int] = field(default_factory=list)
+    raised_twice: list[int] = field(default_factory=list[int])
     """Indices of sets that may find their flag still up."""
-    left_up: list[Flag] = field(default_factory=list)
-    stuck: list[int] = field(default_factory=list)
+    left_up: list[Flag] = field(default_factory=list[Flag])
+    stuck: list[int] = field(default_factory=list[int])
     """Indices of waits that are never satisfied."""
-    pairs: set[tuple[int, int]] = field(default_factory=set)
+    pairs: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     """Indices of each set and the wait that took it."""
 
     @property
@@ -71,7 +71,7 @@ def _clocks(issued: list[Issued], verdict: Verdict) -> list[_Clock]:
     """Run the pipes as far as flags allow; a wait takes the oldest set that nobody took."""
     queues: dict[int, deque[int]] = {pipe: deque() for pipe in PIPES}
     clocks: dict[int, _Clock] = {}
-    known = {pipe: [0] * len(Pipe) for pipe in PIPES}
+    known: dict[int, list[int]] = {pipe: [0] * len(Pipe) for pipe in PIPES}
     sets: dict[Flag, deque[int]] = defaultdict(deque)
     last_taken: dict[Flag, int] = {}
     last_wait: dict[Flag, int] = {}
@@ -113,7 +113,9 @@ def _clocks(issued: list[Issued], verdict: Verdict) -> list[_Clock]:
         if each.instruction.mnemonic == "pipe_barrier":
             if each.instruction["pipe"] == Pipe.ALL:
                 drain()
-                everything = [known[pipe][pipe] if pipe in known else 0 for pipe in range(len(Pipe))]
+                everything = [
+                    known[pipe][pipe] if pipe in known else 0 for pipe in range(len(Pipe))
+                ]
                 for pipe in PIPES:
                     known[pipe] = list(everything)
             clocks[place] = _Clock(0, [])
@@ -189,18 +191,25 @@ def _find_races(
 def touches(issued: Issued, views: tuple[View, ...]) -> Iterator[tuple[Stretch, bool]]:
     """Yield the stretches of memory that an instruction touches, and whether it writes them."""
     each, registers = issued.instruction, issued.registers
-    for space, addresses, writes in local_bytes(each, views):
-        for begin, end in _stretches(addresses):
-            yield ((space, 0), begin, end), writes
+    yield from _local_stretches(each, views)
     if each.row.has("view"):
         view = views[each["view"]]
         for begin, end in _window(each, registers, view):
             yield (("gm", view.param), begin, end), each.mnemonic == "l0c_to_gm"
 
 
-def _window(
-    each: Instruction, registers: dict[str, int], view: View
-) -> Iterator[tuple[int, int]]:
+@cache
+def _local_stretches(
+    each: Instruction, views: tuple[View, ...]
+) -> tuple[tuple[Stretch, bool], ...]:
+    return tuple(
+        (((space, 0), begin, end), writes)
+        for space, addresses, writes in local_bytes(each, views)
+        for begin, end in _stretches(addresses)
+    )
+
+
+def _window(each: Instruction, registers: dict[str, int], view: View) -> Iterator[tuple[int, int]]:
     """Yield the bits of a window of GM, row by row."""
     if each.mnemonic == "gm_to_l1_boxes":
         starts = [

@@ -84,12 +84,12 @@ STEPS = st.one_of(
 
 @dataclass
 class _Shape:
-    """The tree without its variables: ("loop", trips, items) and the like."""
+    """A loop or a branch without its variables."""
 
     kind: str
     number: int
-    first: list[Any]
-    second: list[Any]
+    first: "list[Step | _Shape]"
+    second: "list[Step | _Shape]"
 
 
 _LOOP_TRIPS = st.integers(-len(PARAMS), 4)  # negative: an argument of the launch
@@ -104,13 +104,15 @@ def _nested(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-ITEMS = st.recursive(STEPS, lambda items: st.one_of(items, _nested(items)), max_leaves=14)
-SHAPES = st.lists(ITEMS, min_size=1, max_size=6)
-TREES = SHAPES.map(lambda shapes: build(shapes))
+def _trees(leaves: int, items: int) -> st.SearchStrategy[Block]:
+    nested = st.recursive(STEPS, lambda inner: st.one_of(inner, _nested(inner)), max_leaves=leaves)
+    return st.lists(nested, min_size=1, max_size=items).map(build)
+
+
 ARGUMENTS = st.lists(st.integers(0, 3), min_size=len(PARAMS), max_size=len(PARAMS))
 
 
-def build(shapes: list[Any], loops: tuple[Var, ...] = ()) -> Block:
+def build(shapes: list[Step | _Shape], loops: tuple[Var, ...] = ()) -> Block:
     """Return a tree with loops from 0 and tests of arguments and loop variables."""
     block = Block()
     for shape in shapes:
@@ -127,6 +129,10 @@ def build(shapes: list[Any], loops: tuple[Var, ...] = ()) -> Block:
             arms = build(shape.first, loops), build(shape.second, loops)
             block.items.append(Branch(_test(shape.number, loops), *arms, SPAN))
     return block
+
+
+TREES = _trees(14, 6)
+DEEP_TREES = _trees(40, 12)
 
 
 def _test(number: int, loops: tuple[Var, ...]) -> Expr:

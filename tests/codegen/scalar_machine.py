@@ -61,9 +61,7 @@ def run_scalar_unit(program: Sequence[Instruction], params: Sequence[int] = ()) 
             case _:
                 values = {
                     each.name: registers[value]
-                    for each, value in zip(
-                        instruction.row.fields, instruction.values, strict=True
-                    )
+                    for each, value in zip(instruction.row.fields, instruction.values, strict=True)
                     if each.kind.value == "reg"
                 }
                 issued.append(Issued(place - 1, instruction, values))

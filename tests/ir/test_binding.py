@@ -130,11 +130,6 @@ class TestTensors:
         error = refusal(bind_tensor, "a", type_, np.zeros((2, 4), np.uint8))
         assert error.message == "a must have constant dimensions to be run, not symbolic ones"
 
-    def test_a_compound_dtype_is_refused_by_name(self) -> None:
-        type_ = TensorType([2, 32], DType.MXFP8_E4M3)
-        error = refusal(bind_tensor, "a", type_, np.zeros((2, 32), np.uint8))
-        assert error.message == "a is of the compound dtype MXFP8_E4M3, which cannot be launched"
-
 
 class TestScalars:
     @pytest.mark.parametrize(

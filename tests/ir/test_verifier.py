@@ -43,7 +43,7 @@ from scalebox.ir.expr import (
     replace,
 )
 from scalebox.ir.ops import create_op_call
-from scalebox.ir.passes import default_pipeline
+from scalebox.ir.passes import default_pipeline, run_verifier
 from scalebox.ir.properties import IRProperty
 from scalebox.ir.types import (
     MemorySpace,
@@ -60,7 +60,6 @@ from scalebox.ir.verifier import (
     Diagnostic,
     Severity,
     generate_report,
-    run_verifier,
     verify,
     verify_or_throw,
 )

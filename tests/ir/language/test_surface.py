@@ -112,6 +112,7 @@ OTHER_WORDS = [
     "matmul_mx_acc",
     "matmul_mx_bias",
     "create_tensor",
+    "matmul",
 ]
 
 

@@ -25,7 +25,7 @@ def normal(rng: np.random.Generator) -> np.ndarray:
 
 
 def below_powers_of_two(rng: np.random.Generator) -> np.ndarray:
-    powers = np.ldexp(1.0, np.arange(-148, 128, 5))[:, None].astype(np.float32)
+    powers = np.ldexp(1.0, np.arange(-148, 128))[:, None].astype(np.float32)
     below = np.append(np.nextafter(powers, np.float32(0)), [[np.finfo(np.float32).max]], axis=0)
     return signed(rng, np.broadcast_to(below, (len(below), 32)))
 

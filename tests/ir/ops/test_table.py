@@ -20,6 +20,7 @@ class TestRows:
     def test_the_operations(self) -> None:
         assert sorted(ROWS) == [
             "tensor.create",
+            "tensor.matmul",
             "tensor.view",
             "tile.load",
             "tile.matmul_mx",
@@ -60,6 +61,11 @@ class TestRows:
                 "tile.matmul_mx_bias(lhs, lhs_scale, rhs, rhs_scale, bias)",
             ),
             ("tensor.view", "tensor.view(tensor, shape=…, valid_shape=…, layout=None)"),
+            (
+                "tensor.matmul",
+                "tensor.matmul(lhs, rhs, out_dtype=Float32, a_trans=False, b_trans=False, "
+                "c_matrix_nz=False)",
+            ),
         ],
     )
     def test_the_order_of_arguments_is_that_of_the_language(

@@ -1,0 +1,33 @@
+"""A long wait is announced where somebody waits, and only when there is one."""
+
+import io
+
+import pytest
+from numba import njit
+
+from scalebox.app.first_run import MESSAGE, compilation_announced
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def successor(number: int) -> int:
+    return number + 1
+
+
+@pytest.mark.parametrize(("stream", "said"), [(Terminal(), f"{MESSAGE}\n"), (io.StringIO(), "")])
+def test_a_terminal_is_told_once_that_something_is_compiled(stream: io.StringIO, said: str) -> None:
+    with compilation_announced(stream):
+        assert [njit(successor)(number) for number in (1, 2)] == [2, 3]
+    assert stream.getvalue() == said
+
+
+def test_nothing_is_said_when_nothing_is_compiled() -> None:
+    compiled = njit(successor)
+    compiled(1)
+    stream = Terminal()
+    with compilation_announced(stream):
+        assert compiled(2) == 3
+    assert stream.getvalue() == ""

@@ -1,0 +1,54 @@
+"""Every help is whole, fits a terminal, and its example works as it is written."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalebox.app.cli import main
+from scalebox.rtl.emit import UNITS
+
+Shown = pytest.CaptureFixture[str]
+
+COMMANDS = ("run", "compile", "disasm", "compare", "rtl")
+
+
+def help_of(command: str) -> str:
+    child = subprocess.run(
+        [sys.executable, "-m", "scalebox", *command.split(), "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert (child.returncode, child.stderr) == (0, "")
+    return child.stdout
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_the_example_of_a_help_works_as_it_is_written(
+    command: str, examples: Path, capsys: Shown
+) -> None:
+    text = help_of(command)
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [line.strip() for line in text.partition("Example:")[2].splitlines() if line.strip()]
+    assert any(line.startswith(f"scalebox {command}".rstrip()) for line in lines)
+    for example in lines:
+        program, *arguments = example.split()
+        assert program == "scalebox"
+        assert main(arguments) == 0, capsys.readouterr()
+    assert examples.exists()
+
+
+def test_the_help_lists_every_command_in_a_whole_sentence() -> None:
+    listed = dict(re.findall(r"^  (\w+) {2,}(.*)$", help_of("").partition("Commands:")[2], re.M))
+    assert tuple(listed) == COMMANDS
+    assert all(sentence.endswith(".") and "..." not in sentence for sentence in listed.values())
+
+
+def test_the_help_names_every_choice() -> None:
+    assert "error, warn or off" in " ".join(help_of("run").split())
+    assert "group or sequential" in " ".join(help_of("run").split())
+    assert " or ".join(UNITS) in " ".join(help_of("rtl").split())

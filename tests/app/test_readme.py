@@ -1,0 +1,87 @@
+"""The README shows what really comes out; `--update-golden` writes it anew."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def shell(examples: Path) -> Callable[[str], str]:
+    """Runs a line of a console block as a newcomer would, and returns what they would see."""
+    scripts = examples / "bin"
+    scripts.mkdir()
+    command = scripts / "scalebox"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m scalebox "$@"\n')
+    command.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+    def run(line: str) -> str:
+        child = subprocess.run(
+            ["/bin/sh", "-c", f"{line} 2>&1"],
+            cwd=examples,
+            env=environment,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+        )
+        return child.stdout
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_console_blocks_show_what_comes_out(
+    root: Path, shell: Callable[[str], str], request: pytest.FixtureRequest
+) -> None:
+    readme = root / "README.md"
+    text = readme.read_text(encoding="utf-8")
+
+    def replayed(block: re.Match[str]) -> str:
+        lines = [line for line in block.group().splitlines() if line.startswith("$ ")]
+        return "".join(f"{line}\n{shell(line[2:])}" for line in lines)
+
+    found = CONSOLE.sub(replayed, text)
+    assert found.count("$ scalebox ") >= 6
+    if request.config.getoption("--update-golden"):
+        readme.write_text(found, encoding="utf-8")
+    assert readme.read_text(encoding="utf-8") == found, "see what changed with --update-golden"
+
+
+@pytest.mark.usefixtures("examples")
+def test_the_python_blocks_run(root: Path) -> None:
+    outcome = doctest.testfile(str(root / "README.md"), module_relative=False, encoding="utf-8")
+    assert outcome.failed == 0
+    assert outcome.attempted > 10
+
+
+def test_every_link_leads_to_a_file(root: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (root / "README.md").read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if "://" not in link and not (root / link).exists()] == []
+
+
+def test_the_table_of_rooms_is_complete(root: Path, rooms: tuple[str, ...]) -> None:
+    text = (root / "README.md").read_text(encoding="utf-8")
+    assert {room for room in rooms if f"| `{room}/` |" not in text} == set()
+
+
+def test_the_table_of_commands_is_complete(root: Path) -> None:
+    text = (root / "README.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\| `scalebox (\w+)", text, re.MULTILINE))
+    child = subprocess.run(
+        [sys.executable, "-m", "scalebox", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = set(re.findall(r"^  (\w+)  ", child.stdout.partition("Commands:")[2], re.MULTILINE))
+    assert shown == listed

@@ -1,0 +1,8 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(self, a: pl.Tensor[[64, 128], pl.MXFP8_E4M3]):
+        t = pl.load(a, [0, 0], [64, 128], target_memory=pl.Mem.Mat)

@@ -1,0 +1,18 @@
+# A buffer for each tile; y adds to x in place. A scale tile in its scale buffer lies where its data tile
+# says (`left_0.scale`), bound or not. 16 x 64 bytes of FP8, 16 x 2 scales, 16 x 32 sums of 4 bytes.
+from scalebox.ir import language as pl
+
+
+@pl.function(type=pl.FunctionType.InCore)
+def k(
+    a: pl.Tensor[[16, 512], pl.FP8E4M3FN],
+    sa: pl.Tensor[[16, 16], pl.FP8E8M0, pl.MX_A_ZZ],
+    b: pl.Tensor[[64, 32], pl.FP8E4M3FN],
+    sb: pl.Tensor[[2, 32], pl.FP8E8M0, pl.MX_B_NN],
+):
+    l = pl.move(pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat), pl.Mem.Left)
+    p = pl.move(pl.load(sa, [0, 0], [16, 2]), pl.Mem.LeftScale)
+    r = pl.move(pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat), pl.Mem.Right)
+    q = pl.move(pl.load(sb, [0, 0], [2, 32]), pl.Mem.RightScale)
+    x = pl.matmul_mx(l, p, r, q)
+    y = pl.matmul_mx_acc(x, l, p, r, q)

@@ -1,0 +1,202 @@
+"""What an instruction touches, against the manual's formula for every element."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalebox.codegen.access import accesses
+from scalebox.codegen.isa.program import make
+from scalebox.codegen.isa.row import Row
+from scalebox.codegen.isa.table import BY_MNEMONIC, ROWS
+from scalebox.codegen.isa.vocabulary import Convert, ElementType, MadInit, Space
+from scalebox.codegen.kernel import Layout, View
+from scalebox.codegen.tree import Region
+from scalebox.ir.expr import index
+
+from .flag_checker import GRANULE, local_bytes
+
+VIEWS = (
+    View(0, Layout.ND, 8, (4096, 4096), (4096, 1)),
+    View(1, Layout.ND, 4, (4096, 4096), (4096, 1)),
+    View(2, Layout.ND, 32, (4096, 4096), (4096, 1)),
+    View(3, Layout.MX_A_ZZ, 8, (1, 64, 64, 16, 2), (131072, 2048, 32, 2, 1)),
+)
+_SMALL = st.integers(1, 5)
+_BOXES = st.integers(0, 6)
+FEW = st.integers(1, 80)
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    rows = draw(FEW)
+    return "gm_to_l1_nz", {
+        "view": draw(st.integers(0, 2)),
+        "l1": draw(_BOXES) * 512,
+        "rows": rows,
+        "cols": draw(st.integers(1, 300)),
+        "l1_rows": (-(-rows // 16) + draw(st.integers(0, 2))) * 16,
+    }
+
+
+@st.composite
+def box_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    nj = draw(_SMALL)
+    fields = {"view": 3, "l1": draw(_BOXES) * 32, "ni": draw(_SMALL), "nj": nj}
+    return "gm_to_l1_boxes", fields | {"l1_nj": nj + draw(st.integers(0, 2))}
+
+
+@st.composite
+def left_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    boxes = draw(_SMALL)
+    return "l1_to_l0a", {
+        "src": draw(_BOXES) * 512,
+        "dst": draw(_BOXES) * 512,
+        "row_boxes": boxes,
+        "col_boxes": draw(_SMALL),
+        "src_pitch": boxes + draw(st.integers(0, 2)),
+        "dst_pitch": boxes + draw(st.integers(0, 2)),
+    }
+
+
+@st.composite
+def right_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    k = draw(FEW)
+    return "l1_to_l0b", {
+        "src": draw(_BOXES) * 512,
+        "dst": draw(_BOXES) * 512,
+        "bits": draw(st.sampled_from((4, 8))),
+        "k": k,
+        "n": draw(FEW),
+        "src_k": (-(-k // 16) + draw(st.integers(0, 2))) * 16,
+    }
+
+
+@st.composite
+def scale_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    columns = draw(_SMALL)
+    return draw(st.sampled_from(("l1_to_scale_a", "l1_to_scale_b"))), {
+        "src": draw(_BOXES) * 32,
+        "dst": draw(_BOXES) * 32,
+        "row_boxes": draw(_SMALL),
+        "col_boxes": columns,
+        "src_pitch": columns + draw(st.integers(0, 2)),
+    }
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    kind = draw(st.sampled_from((ElementType.E4M3, ElementType.E2M1)))
+    init = draw(st.sampled_from(MadInit))
+    return "mad_mx", {
+        "c": draw(_BOXES) * 1024,
+        "a": draw(_BOXES) * 512,
+        "b": draw(_BOXES) * 512,
+        "bias": draw(_BOXES) * 32 if init is MadInit.BIAS else 0,
+        "m": draw(FEW),
+        "k": draw(st.integers(1, 200)),
+        "n": draw(FEW),
+        "a_type": kind,
+        "b_type": kind,
+        "init": init,
+    }
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    rows = draw(FEW)
+    return "l0c_to_gm", {
+        "view": 2,
+        "l0c": draw(_BOXES) * 1024,
+        "rows": rows,
+        "cols": draw(FEW),
+        "src_rows": (-(-rows // 16) + draw(st.integers(0, 2))) * 16,
+        "convert": Convert.FP32,
+    }
+
+
+@st.composite
+def row_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    fields = {"view": draw(st.integers(0, 2)), "l1": draw(_BOXES) * 32}
+    return "gm_to_l1_row", fields | {"cols": draw(st.integers(1, 300))}
+
+
+@st.composite
+def bias_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    fields = {"src": draw(_BOXES) * 32, "dst": draw(_BOXES) * 32, "bytes": draw(FEW) * 4}
+    return "l1_to_bias", fields
+
+
+INSTRUCTIONS = st.one_of(
+    loads(), row_loads(), box_loads(), left_moves(), right_moves(), scale_moves(), bias_moves(),
+    products(), stores(),
+)  # fmt: skip
+
+
+def granules(regions: tuple[Region, ...]) -> set[tuple[str, int]]:
+    return {
+        (region.space.name.lower(), granule)
+        for region in regions
+        if region.space is not Space.GM
+        for granule in range(region.begin // GRANULE, -(-region.end // GRANULE))
+    }
+
+
+@settings(max_examples=300)
+@given(each=INSTRUCTIONS)
+def test_the_bytes_are_those_of_the_formula_for_each_element(each: tuple[str, dict[str, int]]):
+    mnemonic, fields = each
+    reads, writes = accesses(mnemonic, fields, VIEWS)
+    instruction = make(
+        mnemonic,
+        **fields,
+        **{name: 0 for name in ("xr", "xc", "xi", "xj") if BY_MNEMONIC[mnemonic].has(name)},
+    )
+    touched = local_bytes(instruction, VIEWS)
+    for written, regions in ((False, reads), (True, writes)):
+        expected = {
+            (space, address // GRANULE)
+            for space, addresses, is_write in touched
+            if is_write is written
+            for address in addresses
+        }
+        assert granules(regions) == expected
+
+
+EXAMPLES = {
+    "gm_to_l1_nz": {"view": 0, "l1": 0, "rows": 16, "cols": 32, "l1_rows": 16},
+    "gm_to_l1_row": {"view": 0, "l1": 0, "cols": 32},
+    "gm_to_l1_boxes": {"view": 3, "l1": 0, "ni": 1, "nj": 1, "l1_nj": 1},
+    "l1_to_l0a": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch", "dst_pitch"), 1),
+    "l1_to_l0b": {"bits": 8, "k": 32, "n": 16, "src_k": 32},
+    "l1_to_scale_a": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch"), 1),
+    "l1_to_scale_b": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch"), 1),
+    "l1_to_bias": {"bytes": 64},
+    "mad_mx": {"m": 16, "k": 32, "n": 16},
+    "l0c_to_gm": {"view": 2, "l0c": 0, "rows": 16, "cols": 16, "src_rows": 16},
+}
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.reads or r.writes], ids=lambda r: r.mnemonic)
+def test_every_instruction_touches_the_memories_of_its_row(row: Row):
+    fields = {"src": 0, "dst": 0, "a": 0, "b": 0, "c": 0, "bias": 0, "a_type": ElementType.E4M3}
+    found: list[set[Space]] = [set(), set()]
+    for init in MadInit:
+        touched = accesses(row.mnemonic, fields | {"init": init} | EXAMPLES[row.mnemonic], VIEWS)
+        for spaces, regions in zip(found, touched, strict=True):
+            spaces |= {region.space for region in regions}
+    assert found == [set(row.reads), set(row.writes)]
+
+
+def test_gm_is_touched_as_a_whole_tensor():
+    fields = {"view": 1, "xr": index(0), "xc": index(0), "l1": 0, "cols": 8}
+    reads, _ = accesses("gm_to_l1_row", fields, VIEWS)
+    assert reads == (Region(Space.GM, 0, 1, 1),)
+
+
+def test_boxes_side_by_side_are_one_region():
+    fields = {"src": 0, "dst": 512, "row_boxes": 2, "col_boxes": 3, "src_pitch": 2, "dst_pitch": 4}
+    reads, writes = accesses("l1_to_l0a", fields, VIEWS)
+    assert reads == (Region(Space.L1, 0, 3072),)
+    assert writes == tuple(
+        Region(Space.L0A, 512 + column * 2048, 512 + column * 2048 + 1024) for column in range(3)
+    )
