@@ -39,6 +39,8 @@ def number(hazards: Hazards, edges: Iterable[Edge]) -> Plan:
     while True:
         report = walk(hazards, orders.edges, orders.barriers, flags=True)
         if report.missing:
+            new = report.missing.keys() - orders.edges.keys()
+            assert new, "an order that is kept is not missing"
             orders.edges.update(report.missing)
             continue
         numbers = Round(orders, report, gentle=rounds < GENTLE_ROUNDS).numbers()

@@ -19,6 +19,7 @@ from .executable import Executable
 from .host import Binary, BinaryOp, Const, HostProgram, Require, Statement, Variable
 from .kernel import Kernel
 from .orchestrate import host_program, outputs_of
+from .returns import check_returns
 from .schedule import schedule
 from .select import select
 from .sync import synchronise
@@ -62,6 +63,7 @@ def lower(
     """
     _refuse_other_functions(program)
     _refuse_compound_dtypes(program)
+    check_returns(program)
     needs: dict[str, tuple[Requirement, ...]] = {}
     final = program
     with PassContext(list(instruments), target):

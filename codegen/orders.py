@@ -69,10 +69,6 @@ class Orders:
             return index
         return dict(self.hazards.path_of[block]).get(outer)
 
-    def depth(self, block: Block) -> int:
-        """Return how many items lie around a block."""
-        return len(self.hazards.path_of[block])
-
     def thirds(self, edge: Edge, first: int, last: int) -> int:
         """Return how many items between two of the edge's block belong to neither of its pipes."""
         key = (edge.block, int(edge.src), int(edge.dst))

@@ -137,7 +137,7 @@ class Round:
         return None
 
     def _merge(self, edge: Edge, crowd: list[Edge]) -> int | None:
-        """Let two neighbouring orders become the one that implies both, outside of loops first.
+        """Let two neighbouring orders become the one that implies both.
 
         Next to each other are best those with no instruction of a third pipe in between, such as all
         the loads of one product.
@@ -146,8 +146,8 @@ class Round:
         for each in (*crowd, edge):
             if each not in self._stale:
                 beside.setdefault((each.block, each.around is None), []).append(each)
-        best: tuple[tuple[int, int, int, int], Edge, Edge, Edge] | None = None
-        for (block, _), edges in beside.items():
+        best: tuple[tuple[int, int, int], Edge, Edge, Edge] | None = None
+        for edges in beside.values():
             edges.sort(key=lambda e: (e.x, e.y))
             for a, b in itertools.pairwise(edges):
                 merged = merge(a, b)
@@ -155,7 +155,7 @@ class Round:
                     continue
                 thirds = self._orders.thirds(a, a.x, b.x) + self._orders.thirds(a, a.y, b.y)
                 distance = abs(a.x - b.x) + abs(a.y - b.y)
-                cost = (self._orders.depth(block), thirds, distance, self._rank[a])
+                cost = (thirds, distance, self._rank[a])
                 if best is None or cost < best[0]:
                     best = (cost, a, b, merged)
         if best is None:

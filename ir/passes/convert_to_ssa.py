@@ -195,12 +195,11 @@ class _Converter:
         condition = self._renamer.visit_expr(stmt.condition)
         merged = self._merged(stmt, live_after)
         outer = dict(self._current)
-        inner_live = [*live_after, *merged]
-        then_body = self.body(stmt.then_body, inner_live, merged)
+        then_body = self.body(stmt.then_body, live_after, merged)
         self._renamer.variables = dict(outer)
         else_body = stmt.else_body
         if else_body is not None or merged:
-            else_body = self.body(else_body or SeqStmts((), stmt.span), inner_live, merged)
+            else_body = self.body(else_body or SeqStmts((), stmt.span), live_after, merged)
         self._renamer.variables = outer
         results = tuple(self._define(var, "phi") for var in stmt.return_vars)
         for var in merged:

@@ -93,7 +93,7 @@ class Lifetimes:
         self._walk(stmt.body)
         self._position += 1
         _, from_outside = self._loops.pop()
-        for var in (*from_outside, *stmt.iter_args):
+        for var in from_outside:
             self._touch(var)
         for var in stmt.return_vars:
             self._define(var)
@@ -103,7 +103,7 @@ class Lifetimes:
             self._touch(var)
             defined = self._defined_at.get(var, 0)
             for begin, from_outside in self._loops:
-                if defined <= begin:
+                if defined < begin:
                     from_outside[var] = None
 
     def _define(self, var: Var, value: Expr | None = None) -> None:

@@ -45,14 +45,14 @@ class MemoryReuse(FunctionPass):
         return with_buffers(function, lambda name: shared.get(name, name))
 
 
-def _slots(buffers: list[Buffer], unit: int, room: int) -> list[_Slot]:
+def _slots(buffers: list[Buffer], unit: int, room: int) -> list[Slot]:
     """Return places for the buffers of one memory of `room` bytes.
 
     The buffers of one place are never in use together. Each buffer has a place of its own when all
     fit so, and also when nothing helps: the allocation then tells what is too much.
     """
     sizes = [round_up(buffer.size_bytes, unit) for buffer in buffers]
-    own = [_Slot(buffer, size) for buffer, size in zip(buffers, sizes, strict=True)]
+    own = [Slot(buffer, size) for buffer, size in zip(buffers, sizes, strict=True)]
     if sum(sizes) <= room:
         return own
     by_size = sorted(zip(buffers, sizes, strict=True), key=lambda b: (-b[1], b[0].first))
@@ -71,9 +71,9 @@ class _Aim(Enum):
     TIGHT = "as few places as possible"
 
 
-def _packed(by_size: list[tuple[Buffer, int]], room: int, aim: _Aim) -> list[_Slot] | None:
+def _packed(by_size: list[tuple[Buffer, int]], room: int, aim: _Aim) -> list[Slot] | None:
     """Return places for buffers of falling size, or None when they do not fit into `room`."""
-    slots: list[_Slot] = []
+    slots: list[Slot] = []
     for buffer, size in by_size:
         slot = _shared_slot(buffer, slots, aim, fits=size <= room)
         if slot is not None:
@@ -82,11 +82,11 @@ def _packed(by_size: list[tuple[Buffer, int]], room: int, aim: _Aim) -> list[_Sl
         room -= size
         if room < 0:
             return None
-        slots.append(_Slot(buffer, size))
+        slots.append(Slot(buffer, size))
     return slots
 
 
-def _shared_slot(buffer: Buffer, slots: list[_Slot], aim: _Aim, *, fits: bool) -> _Slot | None:
+def _shared_slot(buffer: Buffer, slots: list[Slot], aim: _Aim, *, fits: bool) -> Slot | None:
     """Return the place that `buffer` shares, or None for one of its own; `fits` says there is room."""
     if aim is _Aim.SPREAD and fits:
         return None
@@ -100,7 +100,7 @@ def _shared_slot(buffer: Buffer, slots: list[_Slot], aim: _Aim, *, fits: bool) -
 
 
 @dataclass
-class _Slot:
+class Slot:
     """A place in a memory, and the buffers that use it one after another."""
 
     opener: Buffer

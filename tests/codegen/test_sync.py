@@ -71,7 +71,10 @@ def test_flags_order_every_hazard_of_larger_trees(tree: Block, arguments: list[i
     assert_sound(program_of(tree), arguments)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(tree=TREES, arguments=ARGUMENTS)
 def test_a_loop_that_never_settles_is_still_ordered(
     monkeypatch: pytest.MonkeyPatch, tree: Block, arguments: list[int]

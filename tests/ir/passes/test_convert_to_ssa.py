@@ -117,6 +117,33 @@ def test_what_a_loop_does_not_need_again_is_not_carried() -> None:
     assert stmt.stmts[1].iter_args == ()
 
 
+def test_what_only_the_next_trip_needs_is_merged_by_a_branch_too() -> None:
+    # y is needed by nobody behind the loop, but each trip starts with what the branch left in it.
+    made = returning(
+        "x = 0",
+        "y = n",
+        "for i in pl.range(1, 4):",
+        "    x = x * 10 + y",
+        "    if i > 1:",
+        "        y = i",
+        "return x",
+    )
+    assert value(converted(made), 9) == value(made, 9) == 992
+
+
+def test_what_only_an_outer_trip_needs_is_carried_by_an_inner_loop_too() -> None:
+    made = returning(
+        "x = 0",
+        "y = n",
+        "for i in pl.range(1, 4):",
+        "    x = x * 10 + y",
+        "    for j in pl.range(i):",
+        "        y = y + j",
+        "return x",
+    )
+    assert value(converted(made), 1) == value(made, 1) == 112
+
+
 def test_names_that_leak_from_both_arms_are_merged() -> None:
     made = returning("if n > 2:", "    y = n", "else:", "    y = n * 10", "return y + 1")
     new = converted(made)

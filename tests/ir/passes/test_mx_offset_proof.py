@@ -339,6 +339,32 @@ def test_a_factor_that_failed_stays_charged() -> None:
     assert prove_multiple(facts, op(Mul, left, op(Add, 16, 16)), 16) is None
 
 
+def test_a_factor_that_held_is_not_tried_the_other_way_when_its_neighbour_fails() -> None:
+    # (i * i + n) * R: five visits until n fails, and 251 for R. Trying i * i again would cost two more.
+    i, n = scalar("i"), scalar("n")
+    facts = facts_of(loop(i, 0, 64, 16, assign("x", i)))
+    rest: Expr = i
+    for _ in range(125):
+        rest = op(Add, rest, i)
+    left = op(Add, op(Mul, i, i), n)
+    assert prove_multiple(facts, op(Mul, left, rest), 16) is not None
+    assert prove_multiple(facts, op(Mul, left, op(Add, rest, i)), 16) is None
+
+
+def test_an_unknown_source_costs_nothing() -> None:
+    # One visit for the product, one for p, none for what is not known of it, and 254 for the rest.
+    i, p = scalar("i"), scalar("p")
+    total: Expr = i
+    for _ in range(125):
+        total = op(Add, total, i)
+    x = assign("x", total)
+    facts = facts_of(loop(i, 0, 64, 16, x))
+    facts.sources[p] = [None]
+    right = op(Add, x.var, i)
+    assert prove_multiple(facts, op(Mul, p, right), 16) is not None
+    assert prove_multiple(facts, op(Mul, p, op(Add, right, index(0))), 16) is None
+
+
 def test_recursion_ends_in_rejection() -> None:
     row, s = scalar("row"), scales()
     again = assign("r", call("k", s, row))

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 
-import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +60,7 @@ def test_an_accepted_kernel_computes_the_same_after_every_pass(lines: list[str],
             assert_same_bits(interpret(after, entry, inputs), golden)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(random_kernels(), st.integers(0, 3), st.booleans())
 def test_an_accepted_kernel_finds_every_tile_where_it_was_put(
     lines: list[str], n: int, tiny: bool
@@ -72,8 +71,7 @@ def test_an_accepted_kernel_finds_every_tile_where_it_was_put(
         Walk(stages[-1], {"n": n}, target)
 
 
-@pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(random_kernels(), st.integers(0, 3))
 def test_an_accepted_kernel_runs_as_it_is_interpreted(lines: list[str], n: int) -> None:
     made = parsed(lines)

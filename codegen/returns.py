@@ -1,0 +1,56 @@
+"""How a compiled function may return: at its end, and a kernel nothing but tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.core import FunctionType, ReturnStmt, flatten_to_stmts
+from ..ir.errors import IRValueError
+from ..ir.ops.row import describe_type
+from ..ir.types import TensorType
+from ..ir.visitor import IRVisitor
+
+if TYPE_CHECKING:
+    from ..ir.core import Program
+
+
+def check_returns(program: Program) -> None:
+    """Refuse a function that returns before its last statement, and a kernel of other than tensors.
+
+    The instructions and the launches of a function run to its end: one that may leave it earlier has
+    no form in them, while the interpreter does leave. What leaves a device is tensors.
+
+    Raises:
+        IRValueError: With the place of the return.
+    """
+    for function in program.functions.values():
+        stmts = flatten_to_stmts(function.body)
+        finder = _Returns()
+        for stmt in stmts:
+            finder.visit_stmt(stmt)
+        for found in finder.found:
+            if found is not stmts[-1]:
+                message = (
+                    f"A return must be the last statement of {function.name!r} to be compiled, and "
+                    "stand in no branch and no loop"
+                )
+                hint = "let the branches only store, and return once at the end"
+                raise IRValueError(message, found.span, hint=hint)
+            others = [value for value in found.value if not isinstance(value.type, TensorType)]
+            if others and function.func_type is not FunctionType.Orchestration:
+                message = (
+                    f"{function.name!r} must return tensors to be compiled, not "
+                    f"{describe_type(others[0])}"
+                )
+                raise IRValueError(message, found.span)
+
+
+class _Returns(IRVisitor):
+    """Collects the returns of a statement."""
+
+    def __init__(self) -> None:
+        self.found: list[ReturnStmt] = []
+
+    def visit_return_stmt(self, op: ReturnStmt) -> None:
+        """Keep the return; nothing inside of it is of interest."""
+        self.found.append(op)
