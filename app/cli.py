@@ -336,6 +336,10 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout.flush()
         print(error.render(), file=sys.stderr)
         return MISMATCH if isinstance(error, _KERNEL_FAULTS) else USAGE
+    except MemoryError as error:
+        sys.stdout.flush()
+        print(f"Error: This must fit into memory, which it does not: {error}", file=sys.stderr)
+        return USAGE
     return OK
 
 

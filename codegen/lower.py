@@ -14,12 +14,12 @@ from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
 from ..ir.passes.mx_offset_requirements import offset_requirements
 from ..ir.types import TensorType
 from .bindings import Callee, params_of, returned_params
+from .compilable import check_returns, check_strides
 from .emit import emit
 from .executable import Executable
 from .host import Binary, BinaryOp, Const, HostProgram, Require, Statement, Variable
 from .kernel import Kernel
 from .orchestrate import host_program, outputs_of
-from .returns import check_returns
 from .schedule import schedule
 from .select import select
 from .sync import synchronise
@@ -64,6 +64,7 @@ def lower(
     _refuse_other_functions(program)
     _refuse_compound_dtypes(program)
     check_returns(program)
+    check_strides(program)
     needs: dict[str, tuple[Requirement, ...]] = {}
     final = program
     with PassContext(list(instruments), target):

@@ -9,6 +9,7 @@ from ..ir.dtypes import BFloat16, DType, Float16
 from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..ir.errors import IRTypeError, IRValueError
 from ..ir.expr import MakeTuple, Op
+from ..ir.structural import structural_equal
 from ..ir.tile_bytes import FRACTAL_ROWS, c0_elements, round_up
 from ..ir.types import TensorLayout, TensorType, TileLayout, TileType
 from .access import accesses
@@ -242,9 +243,17 @@ def _store(operands: Operands, var: Var | None, call: Call) -> Step:
         names = ", ".join(dtype.name for dtype in _CONVERT)
         message = f"A store of the cube core must write {names}, not {tensor.dtype.name}"
         raise IRTypeError(message, call.span)
+    view = operands.matrix(call, 2)
+    tile = cast("TileType", call.args[0].type)
+    shapes = call.args[3:]
+    if shapes and not structural_equal(shapes[0], MakeTuple(tile.shape)):
+        message = (
+            "A store of the cube core must keep the tile's shape, not write it by other shapes"
+        )
+        raise IRValueError(message, call.span)
     row, col = _coordinates(call, 1)
     fields: Fields = {
-        "view": operands.matrix(call, 2),
+        "view": view,
         "xr": row,
         "xc": col,
         "l0c": source.address,

@@ -12,6 +12,8 @@ import numpy as np
 
 from .dtypes import SimpleDType
 from .errors import IRValueError
+from .given import show_shape
+from .injectivity import is_injective
 from .numerics.scales import scale_offset_a, scale_offset_b
 from .types import TensorLayout
 
@@ -56,6 +58,12 @@ def axis_positions(
         raise IRValueError(message)
     if layout.is_mx and len(shape) == _LOGICAL_RANK:
         return _box_positions(layout, shape)
+    if stride and not (min(stride) >= 0 and is_injective(zip(shape, stride, strict=True))):
+        message = (
+            f"A tensor that is run must have strides that give each of its {show_shape(shape)} "
+            f"elements a place of its own, not {show_shape(stride)}"
+        )
+        raise IRValueError(message)
     steps = tuple(stride) or packed_stride(layout, shape)
     return tuple(
         np.arange(dim, dtype=np.int64) * step for dim, step in zip(shape, steps, strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from math import isfinite
 from typing import Any, NoReturn, TypeAlias, cast
 
 from .errors import MachineError
@@ -63,17 +62,15 @@ class Spec:
         least: Smallest value.
         most: Largest value.
         multiple: What an integer is a multiple of.
-        above_zero: Whether a number must exceed zero, rather than `least` only.
         power_of_two: Whether an integer must be a power of two.
     """
 
     type: FieldType
     unit: Unit
     doc: str
-    least: int = 0
+    least: float = 0
     most: int = 1 << 48
     multiple: int = 1
-    above_zero: bool = False
     power_of_two: bool = False
 
     @property
@@ -84,8 +81,6 @@ class Spec:
             return f"a non-empty list of pairs from {families}"
         if self.power_of_two:
             return f"a power of two, {self.least} to {self.most}"
-        if self.above_zero:
-            return f"{self.type.value} above 0 and at most {self.most}"
         multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
         return f"{self.type.value}, {self.least} to {self.most}{multiple}"
 
@@ -109,10 +104,10 @@ class Spec:
             case FieldType.NUMBER:
                 if type(value) not in (int, float):
                     self.refuse(name, value)
-                number = float(cast("int | float", value))
-                if not isfinite(number) or not self._allows(number):
+                number = cast("int | float", value)
+                if not self._allows(number):
                     self.refuse(name, value)
-                return number
+                return float(number)
 
     def parsed(self, name: str, text: str) -> Value:
         """Return the value that `text` writes, as in `l1_bytes=0x40000` or `clock_hz=1.65e9`.
@@ -143,8 +138,6 @@ class Spec:
 
     def _allows(self, value: float) -> bool:
         if not self.least <= value <= self.most:
-            return False
-        if self.above_zero and value <= 0:
             return False
         if isinstance(value, int):
             if self.power_of_two and value & (value - 1):
@@ -188,9 +181,13 @@ def cycles(doc: str, *, whole: bool = True, least: int = 0) -> Any:
     return spec(kind, Unit.CYCLES, doc, least=least, most=1 << 32)
 
 
+_LEAST_RATE = 0.001
+"""Below this, cycles would leave 64 bits."""
+
+
 def rate(doc: str) -> Any:
     """Return a record field for a bandwidth in bytes a cycle."""
-    return spec(FieldType.NUMBER, Unit.BYTES_PER_CYCLE, doc, most=1 << 32, above_zero=True)
+    return spec(FieldType.NUMBER, Unit.BYTES_PER_CYCLE, doc, least=_LEAST_RATE, most=1 << 32)
 
 
 def spec(
@@ -198,10 +195,9 @@ def spec(
     unit: Unit,
     doc: str,
     *,
-    least: int = 0,
+    least: float = 0,
     most: int = 1 << 48,
     multiple: int = 1,
-    above_zero: bool = False,
     power_of_two: bool = False,
 ) -> Any:
     """Return a record field that carries a :class:`Spec`."""
@@ -212,7 +208,6 @@ def spec(
         least=least,
         most=most,
         multiple=multiple,
-        above_zero=above_zero,
         power_of_two=power_of_two,
     )
     return field(metadata={"spec": rule})

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from types import FunctionType as PythonFunction
 
     from ..core import Stmt
+    from ..errors import Span
     from ..expr import Type
     from .context import Options
     from .typecheck import Written
+
+#: So deep may expressions nest that whoever walks them, a few calls a level, has room on the stack.
+_DEEPEST = 160
 
 #: Functions that a standalone function calls, which join any program that it joins.
 _companions: WeakKeyDictionary[Function, list[Function]] = WeakKeyDictionary()
@@ -147,16 +151,21 @@ class _Functions:
         try:
             self.done[name] = self._read(definition)
         except RecursionError as error:
-            message = f"Failed to parse function {name!r}: an expression is nested too deeply"
-            hint = "give its parts names of their own"
-            where = definition.signature.span
-            raise self._source.error(ParserSyntaxError, message, where, hint=hint) from error
+            raise self._nested_too_deeply(name, definition.signature.span) from error
         finally:
             self._open.discard(name)
         return self.done[name]
 
+    def _nested_too_deeply(self, name: str, where: ast.AST | Span) -> ParserSyntaxError:
+        message = f"Failed to parse function {name!r}: an expression is nested too deeply"
+        hint = "give its parts names of their own"
+        return self._source.error(ParserSyntaxError, message, where, hint=hint)
+
     def _read(self, definition: _Definition) -> Function:
         node, body = definition.node, definition.body
+        deep = _deep_expression(node)
+        if deep is not None:
+            raise self._nested_too_deeply(node.name, deep)
         attrs, nodes = self._prologue(definition)
         stmt = body.block(nodes, Block(may_yield=False))
         written = definition.signature.results
@@ -289,3 +298,16 @@ def _check_compounds(program: Program, source: Source) -> None:
             raise ParserTypeError(
                 fault.message, fault.span, hint=fault.hint, note=fault.note, source_lines=lines
             )
+
+
+def _deep_expression(function: ast.FunctionDef) -> ast.expr | None:
+    """Return an expression of a function that is nested too deeply, or None."""
+    waiting: list[tuple[ast.AST, ast.expr | None, int]] = [(function, None, 0)]
+    while waiting:
+        node, outermost, depth = waiting.pop()
+        if isinstance(node, ast.expr):
+            outermost, depth = outermost or node, depth + 1
+            if depth > _DEEPEST:
+                return outermost
+        waiting += [(child, outermost, depth) for child in ast.iter_child_nodes(node)]
+    return None

@@ -279,11 +279,11 @@ class Writer:
         stop = start + trips * step - (r.randint(0, step - 1) if trips else 0)
         counter = Scalar(name, start, start + max(trips - 1, 0) * step, step)
         limits = [s for s in scope.scalars if s.name == "n0"]
+        bounds, most = f"{start}, {stop}, {step}", 4
         if limits and r.random() < 0.3:
-            bounds, counter = limits[0].name, Scalar(name, 0, limits[0].last - 1, 1)
-        else:
-            bounds = f"{start}, {stop}, {step}"
-        stages = f"pl.pipeline({bounds}, stage={r.randint(1, 4)})"
+            bounds, most = limits[0].name, 2
+            counter = Scalar(name, 0, limits[0].last - 1, 1)
+        stages = f"pl.pipeline({bounds}, stage={r.randint(1, most)})"
         out.append(f"for {name} in {r.choice([f'pl.range({bounds})', stages])}:")
         inner = scope.inner(counter)
         out += [f"    {line}" for line in self.block(inner, r.randint(1, 3))]

@@ -14,6 +14,7 @@ from scalebox.ir.core import Program
 from scalebox.ir.errors import UserError
 from scalebox.ir.target import load_target
 
+from ..codegen.flag_checker import judge
 from .oracle import Array
 from .python_kernels import Tensor, UsedTwiceError, run_by_python, view
 from .random_kernels import Kernel, Writer, inputs_of
@@ -75,6 +76,11 @@ def is_refused(seed: int, size: int, *, every_pass: bool) -> bool:
             assert_equal(scalebox.interpret(made, given), expected, f"after {name}")
             assert_structural_equal(pl.parse(python_print(made)), made)
     executable = scalebox.Executable.from_bytes(executable.to_bytes())
+    for each in executable.kernels:
+        verdict = judge(
+            each.program, each.views, [kernel.scalars.get(p.name, 0) for p in each.scalars]
+        )
+        assert verdict.sound, verdict
     timed = scalebox.run(executable, given, machine=target)
     assert_equal(timed.outputs, expected, "run")
     assert not timed.simulation.warnings

@@ -135,11 +135,11 @@ def test_an_unknown_key_lists_near_ones_and_the_file(tmp_path: Path):
         ("scale_beat_bytes = 24", "scale_beat_bytes must be a power of two, 1 to 64, not 24."),
         (
             "hbm_bytes_per_cycle = 0",
-            "hbm_bytes_per_cycle must be a number above 0 and at most 4294967296, not 0.",
+            "hbm_bytes_per_cycle must be a number, 0.001 to 4294967296, not 0.",
         ),
         (
             "hbm_bytes_per_cycle = nan",
-            "hbm_bytes_per_cycle must be a number above 0 and at most 4294967296, not nan.",
+            "hbm_bytes_per_cycle must be a number, 0.001 to 4294967296, not nan.",
         ),
         (
             "drain_row_cycles = -0.5",

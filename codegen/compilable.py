@@ -1,17 +1,20 @@
-"""How a compiled function may return: at its end, and a kernel nothing but tensors."""
+"""What a function must be like to be compiled, where the language and the interpreter allow more."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..ir.core import FunctionType, ReturnStmt, flatten_to_stmts
-from ..ir.errors import IRValueError
+from ..ir.errors import IRTypeError, IRValueError
+from ..ir.ops.checks import show_dims
 from ..ir.ops.row import describe_type
-from ..ir.types import TensorType
+from ..ir.ops.rules_memory import is_packed
+from ..ir.types import TensorLayout, TensorType
 from ..ir.visitor import IRVisitor
 
 if TYPE_CHECKING:
     from ..ir.core import Program
+    from ..ir.expr import Expr
 
 
 def check_returns(program: Program) -> None:
@@ -45,6 +48,25 @@ def check_returns(program: Program) -> None:
                 raise IRValueError(message, found.span)
 
 
+def check_strides(program: Program) -> None:
+    """Refuse a parameter that is not packed: a launch hands over tensors without gaps.
+
+    Raises:
+        IRTypeError: With the place of the parameter.
+    """
+    for function in program.functions.values():
+        for param in function.params:
+            type_ = param.type
+            if not isinstance(type_, TensorType) or type_.layout is not TensorLayout.ND:
+                continue
+            if type_.stride and not is_packed(type_):
+                message = (
+                    f"The tensor {param.name_hint!r} of {function.name!r} must be packed to be "
+                    f"compiled, not of stride {show_dims(type_.stride)}"
+                )
+                raise IRTypeError(message, param.span)
+
+
 class _Returns(IRVisitor):
     """Collects the returns of a statement."""
 
@@ -54,3 +76,6 @@ class _Returns(IRVisitor):
     def visit_return_stmt(self, op: ReturnStmt) -> None:
         """Keep the return; nothing inside of it is of interest."""
         self.found.append(op)
+
+    def visit_expr(self, op: Expr) -> None:
+        """Look into no expression."""
