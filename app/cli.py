@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..ir.errors import (
-    InputError,
     IRTypeError,
     IRValueError,
     ParserError,
@@ -158,36 +157,72 @@ def run(
 
 @app.command(
     epilog=_example(
-        "scalebox compile examples/mx_matmul.py -o matmul.sbx", "scalebox run matmul.sbx"
+        "scalebox compile examples/mx_matmul.py -o matmul.sbx",
+        "scalebox run matmul.sbx",
+        "scalebox compile examples/mx_matmul.py --diff BlockMxScaleTensorViews",
     )
 )
 def compile(  # noqa: A001 - the name of the command
     kernel: Kernel,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where the executable goes.")
-    ],
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where the executable goes."),
+    ] = None,
     param: Params = None,
     set_: Settings = None,
     machine: Machine = None,
+    print_after: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--print-after",
+            metavar="PASS",
+            help="Print the program after a pass, as source that parses back; also source or all.",
+        ),
+    ] = None,
+    diff: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--diff", metavar="PASS|A..B", help="Show what a pass changes, or what A to B do."
+        ),
+    ] = None,
+    stop_after: Annotated[
+        str | None,
+        typer.Option("--stop-after", metavar="PASS", help="Run no pass beyond this one."),
+    ] = None,
+    verify_each: Annotated[
+        bool,
+        typer.Option("--verify-each", help="Verify, print and parse back around every pass."),
+    ] = False,
+    time_passes: Annotated[
+        bool, typer.Option("--time-passes", help="List the time of every pass.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile a kernel to an executable."""
-    from .api import compile as compile_program
+    """Compile a kernel to an executable, or look at what the passes do."""
+    from .compile_command import compile_kernel
     from .kernel_file import load_kernel_file
+    from .pass_view import PassOptions
 
-    if output.suffix == ".py":
-        message = f"An executable must not take the place of a kernel file (.py), as {str(output)!r} would"
-        raise InputError(message, hint=f"for example -o {kernel.stem}.sbx")
+    options = PassOptions(
+        print_after=print_after or (),
+        diff=diff or (),
+        stop_after=stop_after,
+        verify_each=verify_each,
+        time_passes=time_passes,
+    )
+    if output is None and options == PassOptions():
+        message = f"-o must say where the executable goes, for example -o {kernel.stem}.sbx"
+        raise typer.BadParameter(f"{message}, unless the passes are looked at")
+    if output is not None and stop_after is not None:
+        message = "-o must not go with --stop-after, which makes no executable"
+        raise typer.BadParameter(message)
     source = load_kernel_file(kernel, _pairs(param, "--param"))
     target = _target(machine, source, _pairs(set_, "--set"))
-    executable = compile_program(source.program, machine=target)
-    executable.save(output)
-    sizes = {each.name: len(each.program) for each in executable.kernels}
+    answer = compile_kernel(source, target, output, options)
     if as_json:
-        _print_json({"ok": True, "executable": str(output), "instructions": sizes})
-        return
-    listed = ", ".join(f"{name} ({count} instructions)" for name, count in sizes.items())
-    print(f"{output}: {executable.name} for {executable.machine}: {listed}")
+        _print_json(answer.as_json())
+    else:
+        print(answer.text, end="")
 
 
 @app.command(epilog=_example("scalebox disasm examples/mx_matmul.py"))

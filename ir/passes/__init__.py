@@ -25,6 +25,14 @@ from .flatten_call_expr import FlattenCallExpr
 from .infer_tile_memory_space import InferTileMemorySpace
 from .init_mem_ref import InitMemRef
 from .insert_mx_scale_addr import InsertMxScaleAddr
+from .instruments import (
+    RoundTripInstrument,
+    Stage,
+    StagesInstrument,
+    TimingInstrument,
+    make_roundtrip_instrument,
+    stage_diff,
+)
 from .lower_pipeline_loops import LowerPipelineLoops
 from .materialize_semantic_aliases import MaterializeSemanticAliases
 from .materialize_tensor_strides import MaterializeTensorStrides
@@ -56,6 +64,10 @@ __all__ = [
     "PassContext",
     "PassPipeline",
     "PassProperties",
+    "RoundTripInstrument",
+    "Stage",
+    "StagesInstrument",
+    "TimingInstrument",
     "VerificationInstrument",
     "VerificationMode",
     "allocate_memory_addr",
@@ -70,9 +82,11 @@ __all__ = [
     "init_mem_ref",
     "insert_mx_scale_addr",
     "lower_pipeline_loops",
+    "make_roundtrip_instrument",
     "materialize_semantic_aliases",
     "materialize_tensor_strides",
     "memory_reuse",
     "normalize_stmt_structure",
     "run_verifier",
+    "stage_diff",
 ]

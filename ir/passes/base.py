@@ -50,7 +50,7 @@ class Pass(ABC):
             message = f"The expressions and loops of {program.name!r} must not nest so deep"
             hint = "give parts of a long expression names of their own"
             raise IRValueError(message, program.span, hint=hint) from error
-        for instrument in instruments:
+        for instrument in reversed(instruments):  # the last one stands closest to the pass
             instrument.after_pass(self, done)
         return done
 

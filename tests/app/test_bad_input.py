@@ -334,7 +334,7 @@ MISUSES = {
     "an unknown option": ("run kernel.py --sed 1", "No such option: --sed"),
     "an unknown command": ("rum kernel.py", "No such command 'rum'."),
     "a missing argument": ("run", "Missing argument 'KERNEL'."),
-    "a missing option": ("compile kernel.py", "Missing option '-o' / '--output'."),
+    "a missing option": ("compile kernel.py", "-o must say where the executable goes"),
     "too many arguments": ("run kernel.py b", "Got unexpected extra argument"),
     "a seed that is no number": ("run kernel.py --seed x", "Invalid value for '--seed'"),
     "a parameter without a value": (

@@ -2,6 +2,7 @@
 
 from scalebox.ir.core import AssignStmt, Program
 from scalebox.ir.expr import Add, Call, FloorDiv, Mul, Op, Var, index
+from scalebox.ir.passes import block_mx_scale_tensor_views
 from scalebox.ir.passes.mx_offset_requirements import Requirement, offset_requirements
 
 from .parts import (
@@ -104,3 +105,12 @@ def test_a_store_counts_like_a_load() -> None:
 def test_constants_and_loops_ask_for_nothing() -> None:
     s = scales()
     assert offset_requirements(program(function("k", [s], assign("t", load(s, [16, 2]))))) == {}
+
+
+def test_a_blocked_program_asks_for_what_it_asked_for_before() -> None:
+    s, row, col = scales("s", (4, 64), B), scalar("row"), scalar("col")
+    made = with_main(assign("t", load(s, [row, col], (2, 16), layout=B)), [s, row, col], 2, 16)
+    blocked = block_mx_scale_tensor_views()(made)
+    assert offset_requirements(blocked) == {
+        "k": (Requirement("row", 2, True), Requirement("col", 16, True))
+    }
