@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..ir.core import Function
+    from ..ir.language import JITFunction
     from ..sim.report import SimResult, TimelineEvent
     from ..traces.bundle import Bundle
 
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def compile(  # noqa: A001 - the promised name
-    program: Program, *, machine: Machine = "a5", allow_mx_store: bool = False
+    program: Program | JITFunction, *, machine: Machine = "a5", allow_mx_store: bool = False
 ) -> Executable:
     """Compile a program for a machine.
 
     Args:
-        program: A class under `@pl.program`, or any other program.
+        program: A class under `@pl.program`, a function under `@pl.jit`, or any other program.
         machine: The name of a machine, a path to a TOML file, or a record.
         allow_mx_store: Whether scale tiles may be stored into tensors in an MX layout.
 
@@ -48,7 +49,7 @@ def compile(  # noqa: A001 - the promised name
 
 
 def interpret(
-    program: Program,
+    program: Program | JITFunction,
     inputs: Mapping[str, Any],
     *,
     entry: str | None = None,
@@ -71,7 +72,7 @@ def interpret(
 
 
 def run(
-    executable_or_program: Executable | Program,
+    executable_or_program: Executable | Program | JITFunction,
     inputs: Mapping[str, Any] | None = None,
     *,
     entry: str | None = None,
@@ -101,7 +102,7 @@ def run(
     from ..sim.device import simulate
 
     _check_options(inputs, functional=functional, timing=timing)
-    executable, target = _executable(executable_or_program, machine)
+    executable, target, program = _executable(executable_or_program, machine)
     host = executable.entry(entry)
     function = entry_function(host)
     given = dict(inputs or {})
@@ -131,7 +132,7 @@ def run(
         "functional": functional,
         "timing": timing,
     }
-    return Result(executable, target, host.name, given, outputs, found, options)
+    return Result(executable, target, host.name, given, outputs, found, options, program)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +148,7 @@ class Result:
             reads from them which instruction wrote what.
         simulation: The machine model's own account: traffic, stalls, warnings.
         options: How it was run.
+        program: What was compiled, if it was not compiled already.
     """
 
     executable: Executable
@@ -156,6 +158,7 @@ class Result:
     outputs: Outputs
     simulation: SimResult
     options: Mapping[str, Any]
+    program: Program | None = None
 
     @property
     def cycles(self) -> int:
@@ -233,6 +236,10 @@ def _as_array(given: Any) -> Any:
 def _program(given: object) -> Program:
     if isinstance(given, Program):
         return given
+    from ..ir.language import JITFunction
+
+    if isinstance(given, JITFunction):
+        return given.specialize()
     message = f"A program must be a class under @pl.program, not {_kind(given)}"
     raise IRTypeError(message, hint="scalebox.pl.parse(text) makes one from source text")
 
@@ -265,11 +272,13 @@ def machine_of(executable: Executable, machine: Machine | None = None) -> Target
     raise MachineError(message, hint=hint)
 
 
-def _executable(given: object, machine: Machine | None) -> tuple[Executable, Target]:
+def _executable(
+    given: object, machine: Machine | None
+) -> tuple[Executable, Target, Program | None]:
     if isinstance(given, Executable):
-        return given, machine_of(given, machine)
-    target = load_target("a5" if machine is None else machine)
-    return compile(_program(given), machine=target), target
+        return given, machine_of(given, machine), None
+    target, program = load_target("a5" if machine is None else machine), _program(given)
+    return compile(program, machine=target), target, program
 
 
 def _scalars_only(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:

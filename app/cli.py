@@ -211,8 +211,11 @@ def compile(  # noqa: A001 - the name of the command
         time_passes=time_passes,
     )
     if output is None and options == PassOptions():
-        message = f"-o must say where the executable goes, for example -o {kernel.stem}.sbx"
-        raise typer.BadParameter(f"{message}, unless the passes are looked at")
+        message = (
+            f"-o must say where the executable goes, for example -o {kernel.stem}.sbx, unless the "
+            "passes are looked at"
+        )
+        raise typer.BadParameter(message)
     if output is not None and stop_after is not None:
         message = "-o must not go with --stop-after, which makes no executable"
         raise typer.BadParameter(message)

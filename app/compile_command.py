@@ -70,9 +70,7 @@ def compile_kernel(
 
 def _check_output(kernel: KernelFile, output: Path | None) -> None:
     if output is not None and output.suffix == ".py":
-        message = (
-            f"An executable must not take the place of a kernel file (.py), as {str(output)!r} would"
-        )
+        message = f"An executable must not take the place of a kernel file (.py), as {str(output)!r} would"
         raise InputError(message, hint=f"for example -o {kernel.path.stem}.sbx")
 
 

@@ -8,6 +8,7 @@ from ..codegen.executable import Direction, Layout
 from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
 from ..ir.dtypes import DType
 from ..ir.expr import ScalarType, Var
+from ..ir.mx_binding import CompoundParam, compound_params_attr
 from ..ir.types import TensorLayout, TensorType
 
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ def entry_function(host: HostProgram) -> Function:
         else:
             dtype = cast("SimpleDType", DType.from_name(param.dtype))
             params.append((Var(param.name, ScalarType(dtype)), ParamDirection.In))
-    return Function(host.name, params, (), SeqStmts(()), type=FunctionType.Opaque)
+    compounds = {
+        each.param: CompoundParam(each.param, each.scale or None, DType.from_name(each.dtype))
+        for each in host.compounds
+    }
+    attrs = compound_params_attr(compounds)
+    return Function(host.name, params, (), SeqStmts(()), type=FunctionType.Opaque, attrs=attrs)
 
 
 def entry_types(host: HostProgram) -> dict[str, TensorType]:

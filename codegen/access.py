@@ -2,7 +2,7 @@
 
 The formulas are those of the instruction table's documentation. Data moves in units of 32 bytes, so a
 partial unit counts as a whole one; the cube touches whole boxes. Of a tensor in GM an instruction may
-touch any part, since its window depends on registers.
+touch any part, since its window depends on registers; so may one of L1 whose place in it does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from ..ir.dtypes.boxes import BOX_BYTES as SCALE_BOX_BYTES
 from ..ir.dtypes.boxes import BOX_GROUPS, GROUP
 from ..ir.expr import Expr
 from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up
-from .isa.vocabulary import ElementType, MadInit, Space
+from .isa.table import AT
+from .isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, Space
 from .tree import Region, whole_tensor
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ SUM_BOX_BYTES = FRACTAL_ROWS * FRACTAL_ROWS * SUM_BYTES
 """Bytes of a box of FP32 sums."""
 
 Regions = tuple[Region, ...]
+_ALL_OF_L1 = (Region(Space.L1, 0, 1 << ADDRESS_BITS[Space.L1]),)
 
 
 def accesses(
@@ -41,6 +43,9 @@ def accesses(
         views: What its view field indexes.
     """
     f = {name: value for name, value in fields.items() if not isinstance(value, Expr)}
+    if mnemonic.endswith(AT):
+        _, writes = accesses(mnemonic.removesuffix(AT), f, views)
+        return _ALL_OF_L1, writes
     match mnemonic:
         case "gm_to_l1_nz":
             view = views[f["view"]]
@@ -55,6 +60,10 @@ def accesses(
         case "gm_to_l1_boxes":
             pitch, size = f["l1_nj"] * SCALE_BOX_BYTES, f["nj"] * SCALE_BOX_BYTES
             tile = _runs(Space.L1, f["l1"], f["ni"], pitch, size)
+            return (whole_tensor(views[f["view"]].param),), tile
+        case "gm_to_l1_nz_boxes":
+            pitch, size = f["dst_pitch"] * BOX_BYTES, f["row_boxes"] * BOX_BYTES
+            tile = _runs(Space.L1, f["l1"], f["col_boxes"], pitch, size)
             return (whole_tensor(views[f["view"]].param),), tile
         case "l1_to_l0a":
             size = f["row_boxes"] * BOX_BYTES

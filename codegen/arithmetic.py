@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .isa.program import ProgramBuilder
     from .registers import Registers
 
+IDENTITIES = {"tile.get_block_idx": "block_idx", "tile.get_block_num": "block_num"}
+"""The instruction that reads what an op of the IR, as the name of a variable, asks for."""
+
 _COMMUTATIVE = frozenset(
     {
         BinaryOp.ADD,
@@ -78,6 +81,8 @@ class Arithmetic:
                 self.builder.emit("movi", tag, xd=target, imm=value)
             case Variable(name) if name in self.homes:
                 self.builder.emit("addi", tag, xd=target, xa=self.homes[name], imm=0)
+            case Variable(name) if name in IDENTITIES:
+                self.builder.emit(IDENTITIES[name], tag, xd=target)
             case Variable(name):
                 self.builder.emit("ldparam", tag, xd=target, index=self.params[name])
             case Binary():

@@ -6,22 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ..ir.core import (
-    AssignStmt,
-    ForStmt,
     Function,
-    IfStmt,
     ParamDirection,
-    ReturnStmt,
-    Stmt,
-    flatten_to_stmts,
 )
 from ..ir.dtypes.formats import FLOAT_FORMATS
 from ..ir.errors import IRValueError
-from ..ir.expr import Call, Expr, Op, ScalarType, Var
+from ..ir.expr import ScalarType
 from ..ir.types import TensorType
 from .kernel import Direction, Layout, Param, ParamKind
 from .places import constant
-from .select import yielded
 
 if TYPE_CHECKING:
     from ..ir.dtypes import SimpleDType
@@ -83,51 +76,3 @@ def params_of(function: Function) -> tuple[Param, ...]:
             message = f"The parameter {var.name_hint!r} must be a tensor or a scalar to be compiled"
             raise IRValueError(message, var.span)
     return tuple(made)
-
-
-def returned_params(function: Function) -> tuple[int | None, ...]:
-    """Return, for each returned value, the number of the parameter whose tensor it is, or None."""
-    return _Roots(function).returned
-
-
-class _Roots:
-    """Follows tensors through stores, views, loops and branches back to parameters."""
-
-    def __init__(self, function: Function) -> None:
-        self._root: dict[Var, int] = {p: number for number, p in enumerate(function.params)}
-        self.returned: tuple[int | None, ...] = ()
-        self._walk(function.body)
-
-    def _of(self, value: Expr) -> int | None:
-        return self._root.get(value) if isinstance(value, Var) else None
-
-    def _note(self, var: Var, value: Expr) -> None:
-        root = self._of(value)
-        if root is not None:
-            self._root[var] = root
-
-    def _walk(self, body: Stmt | None) -> None:
-        for stmt in flatten_to_stmts(body):
-            match stmt:
-                case AssignStmt(value=Call(op=Op(name="tile.store")) as call):
-                    self._note(stmt.var, call.args[2])
-                case AssignStmt(value=Call(op=Op(name="tensor.view")) as call):
-                    self._note(stmt.var, call.args[0])
-                case AssignStmt():
-                    self._note(stmt.var, stmt.value)
-                case ForStmt():
-                    for arg in stmt.iter_args:
-                        self._note(arg, arg.init_value)
-                    self._walk(stmt.body)
-                    for arg, var in zip(stmt.iter_args, stmt.return_vars, strict=True):
-                        self._note(var, arg)
-                case IfStmt():
-                    self._walk(stmt.then_body)
-                    self._walk(stmt.else_body)
-                    # Selection sees to it that both arms agree.
-                    for var, value in zip(stmt.return_vars, yielded(stmt.then_body), strict=False):
-                        self._note(var, value)
-                case ReturnStmt():
-                    self.returned = tuple(self._of(value) for value in stmt.value)
-                case _:
-                    continue

@@ -10,11 +10,33 @@ from ..ir.ops.checks import show_dims
 from ..ir.ops.row import describe_type
 from ..ir.ops.rules_memory import is_packed
 from ..ir.types import TensorLayout, TensorType
+from ..ir.verification.walk import all_calls
 from ..ir.visitor import IRVisitor
 
 if TYPE_CHECKING:
     from ..ir.core import Program
     from ..ir.expr import Expr
+
+
+#: What the cube core cannot do.
+_VECTOR_OPS = ("tensor.quant_mx", "tile.cast", "tile.quant_mx")
+
+
+def check_cores(program: Program) -> None:
+    """Refuse an op that only a vector core can run.
+
+    Raises:
+        IRValueError: With the place of the op.
+    """
+    for function in program.functions.values():
+        for call in all_calls(function):
+            if call.op.name in _VECTOR_OPS:
+                message = (
+                    f"{call.op.name} must run on a vector core, which is not part of this machine "
+                    "yet, so it cannot be compiled"
+                )
+                hint = "scalebox.interpret runs it"
+                raise IRValueError(message, call.span, hint=hint)
 
 
 def check_returns(program: Program) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .records import Json
 
 MAGIC = b"SCALEBOX"
-MAJOR = 1
+MAJOR = 2
 MINOR = 0
 _PREAMBLE = struct.Struct("<8sHHIQ")
 _CRC = struct.Struct("<I")

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 
 from ..ir.errors import IRValueError, Span
 from ..ir.expr import ConstInt, Expr
-from .arithmetic import Arithmetic, Tag
-from .host import Const, Variable
+from .arithmetic import IDENTITIES, Arithmetic, Tag
+from .host import Const, Scalar, Variable
 from .isa.program import Label, ProgramBuilder, row_of
 from .isa.vocabulary import FieldKind
 from .registers import Registers, RegistersExhausted
 from .scalars import lower_scalar
-from .tree import Block, Branch, Let, Loop, Step
+from .tree import Block, Branch, Let, Loop, Step, While
 from .uses import used, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..ir.expr import Var
-    from .host import Scalar
     from .isa.program import Instruction
-    from .tree import Item
+    from .tree import AnyLoop, Item
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,12 @@ class Thrift:
     constants: int
     params: bool
 
+
+#: What a block can ask for; a cube core is alone in its group.
+_PLACE: dict[str, Scalar] = {
+    **{name: Variable(name) for name in IDENTITIES},
+    "tile.get_subblock_idx": Const(0),
+}
 
 #: The first that needs no more registers than there are is taken.
 THRIFT = (Thrift(12, params=True), Thrift(2, params=True), Thrift(0, params=False))
@@ -100,7 +105,7 @@ class _Emitter:
         return self._names.setdefault(var, f"{var.name_hint}#{len(self._names)}")
 
     def _scalar(self, expr: Expr, span: Span) -> Scalar:
-        return lower_scalar(expr, span, lambda var: Variable(self._name(var)))
+        return lower_scalar(expr, span, lambda var: Variable(self._name(var)), _PLACE)
 
     # ----------------------------------------------------------------- items
 
@@ -144,6 +149,8 @@ class _Emitter:
                 return (item.var,)
             case Loop():
                 return self._loop(item)
+            case While():
+                return self._while(item)
             case Branch():
                 return self._branch(item)
 
@@ -172,7 +179,7 @@ class _Emitter:
         self._labels += 1
         return Label(f"{what}{self._labels}")
 
-    def _keep_constants(self, loop: Loop, tag: Tag) -> None:
+    def _keep_constants(self, loop: AnyLoop, tag: Tag) -> None:
         """Put the constants that the loop's instructions need into registers before it."""
         for step in loop.body.steps():
             for value in step.fields.values():
@@ -183,10 +190,7 @@ class _Emitter:
         tag = Tag(loop.span, loop.var.name_hint)
         if loop.trips != 0:
             self._keep_constants(loop, tag)
-        for arg, first, _, _ in loop.carried:
-            value = self._scalar(first, loop.span)
-            register = self._math.fresh(value, Tag(loop.span, arg.name_hint))
-            self._homes[self._name(arg)] = register
+        self._take_in(loop)
         held: list[int] = []
         stop = self._math.value(self._scalar(loop.stop, loop.span), tag, held)
         step = self._math.value(Const(loop.step), tag, held) if _is_wide(loop.step) else None
@@ -199,9 +203,7 @@ class _Emitter:
             self._builder.emit("jump", tag, to=end)
         self._builder.place(top)
         self._registers.enter()
-        self._block(
-            loop.body, [value for _, _, value, _ in loop.carried], lambda: self._hand_on(loop)
-        )
+        self._trip(loop)
         if step is None:
             self._builder.emit("addi", tag, xd=counter, xa=counter, imm=loop.step)
         else:
@@ -211,11 +213,45 @@ class _Emitter:
         self._builder.place(end)
         self._end(loop.var)
         self._math.release(held)
+        return self._leave(loop)
+
+    def _while(self, loop: While) -> tuple[Var, ...]:
+        tag = Tag(loop.span)
+        self._keep_constants(loop, tag)
+        self._take_in(loop)
+        top, end = self._label("while"), self._label("end")
+        self._builder.place(top)
+        self._registers.enter()
+        held: list[int] = []
+        condition = self._math.value(self._scalar(loop.condition, loop.span), tag, held)
+        self._builder.emit("beqz", tag, to=end, xa=condition)
+        self._math.release(held)
+        self._trip(loop)
+        self._builder.emit("jump", tag, to=top)
+        self._registers.leave()
+        self._builder.place(end)
+        return self._leave(loop)
+
+    def _take_in(self, loop: AnyLoop) -> None:
+        """Give the arguments of a loop registers with their first values."""
+        for arg, first, _, _ in loop.carried:
+            value = self._scalar(first, loop.span)
+            register = self._math.fresh(value, Tag(loop.span, arg.name_hint))
+            self._homes[self._name(arg)] = register
+
+    def _trip(self, loop: AnyLoop) -> None:
+        """Emit a loop's body, and what hands its values on."""
+        self._block(
+            loop.body, [value for _, _, value, _ in loop.carried], lambda: self._hand_on(loop)
+        )
+
+    def _leave(self, loop: AnyLoop) -> tuple[Var, ...]:
+        """Name the arguments of a loop as they are called behind it."""
         for arg, _, _, result in loop.carried:
             self._homes[self._name(result)] = self._homes.pop(self._name(arg))
         return tuple(result for *_, result in loop.carried)
 
-    def _hand_on(self, loop: Loop) -> None:
+    def _hand_on(self, loop: AnyLoop) -> None:
         """Move what a trip yields into the arguments; all are computed before the first moves."""
         tag = Tag(loop.span)
         moved = [

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from .tree import Block, Branch, Loop, Step
+from .tree import AnyLoop, Block, Branch, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -142,7 +142,7 @@ class Hazards:
     def around(self, block: Block) -> Around | None:
         """Return the place of the outermost loop around `block`, flags close to it, if there is one."""
         for outer, index in self.path_of[block]:
-            if isinstance(outer.items[index], Loop):
+            if isinstance(outer.items[index], AnyLoop):
                 return Around(outer, index, index, index + 1)
         return None
 
@@ -160,7 +160,7 @@ def _steps_of(block: Block, path: Path, path_of: dict[Block, Path]) -> Iterator[
 def bodies(item: Item) -> tuple[Block, ...]:
     """Return the blocks inside an item."""
     match item:
-        case Loop():
+        case AnyLoop():
             return (item.body,)
         case Branch():
             return (item.then_body, item.else_body)

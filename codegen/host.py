@@ -74,6 +74,10 @@ class Binary:
 
 Scalar: TypeAlias = Const | Variable | Binary
 
+ONE_BLOCK = Const(1)
+NO_LAUNCH = Const(0)
+"""The number of no launch; launches count from 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assign:
@@ -122,17 +126,31 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Run a kernel once.
+    """Run a kernel once for each block of a grid.
 
     Args:
         kernel: Index among the executable's kernels.
         buffers: A tensor parameter, allocation or alias per tensor parameter of the kernel.
         scalars: An expression per scalar parameter of the kernel.
+        blocks: How many blocks; they do not wait for each other.
+        deps: Numbers of launches that must be done before, beside those whose data it uses.
+        name: The scalar that gets the number of this launch; empty if nobody asks for it.
     """
 
     kernel: int
     buffers: tuple[str, ...]
     scalars: tuple[Scalar, ...] = ()
+    blocks: Scalar = ONE_BLOCK
+    deps: tuple[Scalar, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Give `name` the number of a launch of nothing, done when all of `deps` are."""
+
+    name: str
+    deps: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +165,14 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """Run `body` as long as `condition` is non-zero."""
+
+    condition: Scalar
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     """Run `then` if `condition` is non-zero, else `otherwise`."""
 
@@ -155,7 +181,7 @@ class If:
     otherwise: tuple[Statement, ...] = ()
 
 
-Statement: TypeAlias = Assign | Require | Allocate | Alias | Launch | For | If
+Statement: TypeAlias = Assign | Require | Allocate | Alias | Launch | Join | For | While | If
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +193,21 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Compound:
+    """A block-scaled array that the caller gives as one, for two tensor parameters.
+
+    Args:
+        param: The parameter of its elements, under whose name the caller gives it.
+        scale: The parameter of its scales; empty where nobody reads them.
+        dtype: Name of the block-scaled dtype.
+    """
+
+    param: str
+    scale: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostProgram:
     """What a launch of one entry does.
 
@@ -175,17 +216,29 @@ class HostProgram:
         params: What the caller gives: tensors by name, and scalars.
         body: Statements in order.
         outputs: What the caller gets.
+        compounds: Which parameters are planes of one block-scaled array.
 
     Raises:
-        IRValueError: If two parameters or two outputs have one name.
+        IRValueError: If two parameters or two outputs have one name, or a plane is no tensor
+            parameter.
     """
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     outputs: tuple[Output, ...]
+    compounds: tuple[Compound, ...] = ()
 
     def __post_init__(self) -> None:
+        tensors = {param.name for param in self.params if param.is_tensor}
+        for compound in self.compounds:
+            for plane in filter(None, (compound.param, compound.scale)):
+                if plane not in tensors:
+                    message = (
+                        f"A plane of a block-scaled array of entry {self.name!r} must be a tensor "
+                        f"parameter, not {plane!r}."
+                    )
+                    raise IRValueError(message)
         for what, names in (
             ("parameters", [param.name for param in self.params]),
             ("outputs", [output.name for output in self.outputs]),
@@ -236,7 +289,7 @@ def _declarations(
             case Allocate() | Alias():
                 if statement.name == name:
                     yield statement
-            case For():
+            case For() | While():
                 yield from _declarations(name, (), statement.body)
             case If():
                 yield from _declarations(name, (), (*statement.then, *statement.otherwise))

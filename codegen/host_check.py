@@ -16,11 +16,13 @@ from .host import (
     For,
     HostProgram,
     If,
+    Join,
     Launch,
     Require,
     Scalar,
     Statement,
     Variable,
+    While,
     as_buffer,
 )
 
@@ -99,9 +101,17 @@ class _Checker:
                 return replace(scope, tensors={**scope.tensors, name: as_buffer(statement)})
             case Alias():
                 return self._alias(statement, scope)
-            case Launch():
+            case Launch(name=name):
                 self._launch(statement, scope, depth)
-                return scope
+                return replace(scope, scalars=scope.scalars | {name}) if name else scope
+            case Join(name, deps):
+                for value in deps:
+                    self._scalar(value, scope, depth)
+                return replace(scope, scalars=scope.scalars | {name})
+            case While(condition, body):
+                self._scalar(condition, scope, depth)
+                after = self.body(body, scope, depth=depth + 1)
+                return scope.common(after)
             case For(variable, start, stop, step, body):
                 for value in (start, stop, step):
                     self._scalar(value, scope, depth)
@@ -160,7 +170,7 @@ class _Checker:
                     f"bind {param.size_bytes} bytes to {param.name!r} of {kernel.name!r}, "
                     f"not the {size} of {name!r}"
                 )
-        for value in launch.scalars:
+        for value in (*launch.scalars, launch.blocks, *launch.deps):
             self._scalar(value, scope, depth)
 
     def _refuse(self, clause: str) -> NoReturn:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..ir.binding import SCRATCH_OUTPUTS
 from ..ir.core import Function, FunctionType, Program
 from ..ir.errors import IRValueError
-from ..ir.mx_uses import compound_params
-from ..ir.ops.rules_matmul import planes_on_tiles
+from ..ir.mx_binding import compound_params_of
 from ..ir.passes import PassContext, default_pipeline
 from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
+from ..ir.passes.block_nz_tensor_views import BlockNzTensorViews
+from ..ir.passes.convert_tensor_to_tile_ops import ConvertTensorToTileOps
 from ..ir.passes.mx_offset_requirements import offset_requirements
-from ..ir.types import TensorType
-from .bindings import Callee, params_of, returned_params
-from .compilable import check_returns, check_strides
+from ..ir.passes.nz_offset_requirements import joined, nz_offset_requirements
+from ..ir.passes.outline_scopes import OutlineScopes
+from ..ir.tensor_roots import returned_params
+from .bindings import Callee, params_of
+from .compilable import check_cores, check_returns, check_strides
 from .emit import emit
 from .executable import Executable
-from .host import Binary, BinaryOp, Const, HostProgram, Require, Statement, Variable
+from .host import (
+    Allocate,
+    Binary,
+    BinaryOp,
+    Compound,
+    Const,
+    HostProgram,
+    Require,
+    Statement,
+    Variable,
+)
 from .kernel import Kernel
 from .orchestrate import host_program, outputs_of
 from .schedule import schedule
@@ -32,6 +46,7 @@ if TYPE_CHECKING:
     from ..ir.target import Target
 
 _KERNELS = (FunctionType.InCore, FunctionType.AIC)
+_CONTROL = (FunctionType.Orchestration, FunctionType.Spmd)
 
 
 @dataclass(frozen=True)
@@ -61,24 +76,33 @@ def lower(
         IRValueError: For a program that a pass or the code generator refuses, and others of
             `UserError` as the passes raise them.
     """
-    _refuse_other_functions(program)
-    _refuse_compound_dtypes(program)
+    check_cores(program)
     check_returns(program)
     check_strides(program)
     needs: dict[str, tuple[Requirement, ...]] = {}
-    final = program
+    final = logical = program
     with PassContext(list(instruments), target):
         for each in default_pipeline(allow_mx_store=allow_mx_store):
             before = final
             final = each(before)
-            if isinstance(each, BlockMxScaleTensorViews):
-                needs = offset_requirements(before)
-    return Lowered(final, _executable(program, final, target, needs))
+            match each:
+                case OutlineScopes():
+                    _refuse_other_functions(final)
+                case ConvertTensorToTileOps():
+                    logical = final  # all parameters are there, and none is cut into boxes yet
+                case BlockNzTensorViews():
+                    needs = nz_offset_requirements(before)
+                case BlockMxScaleTensorViews():
+                    needs = joined(needs, offset_requirements(before))
+                case _:
+                    continue
+    default = _default_entry(program, final)
+    return Lowered(final, _executable(logical, final, target, needs, default))
 
 
 def _refuse_other_functions(program: Program) -> None:
     for function in program.functions.values():
-        if function.func_type not in (*_KERNELS, FunctionType.Orchestration):
+        if function.func_type not in (*_KERNELS, *_CONTROL):
             message = (
                 f"The function {function.name!r} must be InCore or Orchestration to be compiled, "
                 f"not {function.func_type.name}"
@@ -90,26 +114,12 @@ def _refuse_other_functions(program: Program) -> None:
             raise IRValueError(message, function.span, hint=hint)
 
 
-def _refuse_compound_dtypes(program: Program) -> None:
-    for function in program.functions.values():
-        for param in compound_params(function):
-            assert isinstance(param.type, TensorType), param
-            dtype = param.type.dtype
-            message = (
-                f"A program must have tensors of simple dtypes to be compiled, but "
-                f"{param.name_hint!r} of {function.name!r} is of {dtype.name}"
-            )
-            planes = planes_on_tiles(dtype)
-            hint = "scalebox.interpret runs the program as it stands"
-            hint += f"; what is compiled takes {planes}" if planes else ""
-            raise IRValueError(message, param.span, hint=hint)
-
-
 def _executable(
     source: Program,
     final: Program,
     target: Target,
     needs: dict[str, tuple[Requirement, ...]],
+    default: str,
 ) -> Executable:
     kernels: list[Kernel] = []
     callees: dict[str, Callee] = {}
@@ -121,17 +131,17 @@ def _executable(
             kernels.append(kernel)
             callees[function.name] = callee
             entries.append(_kernel_entry(callee, kernel, needs.get(function.name, ())))
-    orchestrations: list[str] = []
+    control = {f.name: f for f in final.functions.values() if f.func_type in _CONTROL}
     for name, function in final.functions.items():
-        if function.func_type is FunctionType.Orchestration:
+        if function.name in control:
             params = params_of(source.functions[name])
-            entries.append(host_program(function, params, callees))
-            orchestrations.append(function.name)
+            entry = host_program(function, params, callees, control)
+            checks = _checks(function.name, needs.get(function.name, ()))
+            body = (*checks, *entry.body)
+            entries.append(replace(entry, body=body, compounds=_compounds(function)))
     if not entries:
         message = f"The program {source.name!r} must have at least one function to be compiled"
         raise IRValueError(message, source.span)
-    names = orchestrations or [entry.name for entry in entries]
-    default = names[0] if len(names) == 1 else ""
     return Executable(
         source.name or "program",
         target.name,
@@ -140,6 +150,17 @@ def _executable(
         tuple(entries),
         default,
     )
+
+
+def _default_entry(program: Program, final: Program) -> str:
+    """Return the only Orchestration function, as written or as made of it, else the only function."""
+    for each in (program, final):
+        functions = each.functions.values()
+        found = [f.name for f in functions if f.func_type is FunctionType.Orchestration]
+        if found:
+            return found[0] if len(found) == 1 else ""
+    names = [function.name for function in program.functions.values()]
+    return names[0] if len(names) == 1 else ""
 
 
 def _kernel(source: Function, function: Function) -> Kernel:
@@ -162,14 +183,31 @@ def _kernel(source: Function, function: Function) -> Kernel:
 
 def _kernel_entry(callee: Callee, kernel: Kernel, needs: Sequence[Requirement]) -> HostProgram:
     """Return the entry that runs a kernel alone, its scalars held to what its callers promise."""
-    written = [param.name for param in kernel.tensors if param.direction.writes]
+    scratch = callee.function.attrs.get(SCRATCH_OUTPUTS, ())
+    written = [
+        param.name
+        for param in kernel.tensors
+        if param.direction.writes and param.name not in scratch
+    ]
     returned = [kernel.params[n].name for n in callee.returned if n is not None]
     outputs = outputs_of(written, [(name, name) for name in returned if name not in written])
     plain = HostProgram.of_kernel(callee.index, kernel, outputs=outputs)
+    made = tuple(
+        Allocate(param.name, param.dtype, param.bits, param.shape, param.layout)
+        for param in kernel.params
+        if param.name in scratch
+    )
+    given = tuple(param for param in plain.params if param.name not in scratch)
+    body = (*made, *_checks(kernel.name, needs), *plain.body)
+    return HostProgram(plain.name, given, body, outputs, _compounds(callee.function))
+
+
+def _checks(name: str, needs: Sequence[Requirement]) -> tuple[Statement, ...]:
+    """Return what holds the scalars of an entry to what is proved from the calls in the program."""
     checks: list[Statement] = []
     for need in needs:
         value = Variable(need.param)
-        promise = f"The scalar {need.param!r} of {kernel.name!r} must be"
+        promise = f"The scalar {need.param!r} of {name!r} must be"
         if need.multiple > 1:
             rest = Binary(BinaryOp.FLOORMOD, value, Const(need.multiple))
             aligned = Binary(BinaryOp.EQ, rest, Const(0))
@@ -181,4 +219,12 @@ def _kernel_entry(callee: Callee, kernel: Kernel, needs: Sequence[Requirement]) 
             positive = Binary(BinaryOp.GE, value, Const(0))
             message = f"{promise} non-negative, as every call in the program has it"
             checks.append(Require(positive, message))
-    return HostProgram(plain.name, plain.params, (*checks, *plain.body), plain.outputs)
+    return tuple(checks)
+
+
+def _compounds(function: Function) -> tuple[Compound, ...]:
+    """Return which parameters of a function are planes of one block-scaled array."""
+    return tuple(
+        Compound(param.name, param.scale or "", param.dtype.name)
+        for param in compound_params_of(function).values()
+    )

@@ -1,7 +1,12 @@
-"""Orchestration: a function that makes tensors and calls kernels becomes a host program."""
+"""Orchestration: a function that makes tensors and launches kernels becomes a host program.
+
+Other control functions that it calls, such as the wrapper of a grid, are spliced in where they are
+called.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ..ir.binding import result_name
@@ -11,60 +16,75 @@ from ..ir.core import (
     ForStmt,
     Function,
     IfStmt,
-    ParamDirection,
     ReturnStmt,
+    SpmdScopeStmt,
     Stmt,
+    WhileStmt,
     YieldStmt,
     flatten_to_stmts,
 )
 from ..ir.errors import IRValueError
-from ..ir.expr import Call, Expr, GlobalVar, ScalarType, TupleGetItemExpr, Var
-from ..ir.types import TensorType, TupleType
+from ..ir.expr import Call, Expr, GlobalVar, MakeTuple, ScalarType, Submit, TupleGetItemExpr, Var
+from ..ir.types import TensorType
 from .host import (
+    ONE_BLOCK,
     Alias,
     Allocate,
     Assign,
     For,
     HostProgram,
     If,
-    Launch,
+    Join,
     Output,
     Variable,
+    While,
 )
-from .kernel import Layout
-from .places import constant
-from .scalars import lower_scalar
+from .host_names import Names
+from .launching import (
+    Launched,
+    Manner,
+    callee_of,
+    declared,
+    launch,
+    manner_of,
+    pair_arguments,
+)
 from .select import yielded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..ir.dtypes import SimpleDType
     from ..ir.errors import Span
     from .bindings import Callee
-    from .host import Scalar, Statement
+    from .host import Statement
     from .kernel import Param
 
 
 def host_program(
-    function: Function, params: tuple[Param, ...], callees: Mapping[str, Callee]
+    function: Function,
+    params: tuple[Param, ...],
+    callees: Mapping[str, Callee],
+    control: Mapping[str, Function] | None = None,
 ) -> HostProgram:
-    """Return the host program of an Orchestration function.
+    """Return the host program of a control function.
 
     Args:
         function: The function after all passes.
         params: Its parameters as written.
         callees: The program's kernels by name.
+        control: The program's control functions by name.
 
     Raises:
         IRValueError: For a statement that the control plane cannot run.
         IRTypeError: For a tensor of symbolic shape, or a scalar that is no integer.
     """
-    builder = _Builder(function, callees)
+    builder = _Builder(function, callees, control or {})
     body = builder.body(function.body)
     written = [param.name for param in params if param.is_tensor and param.direction.writes]
     returned = [
-        (name, buffer) for name, buffer in builder.returned if builder.roots[buffer] not in written
+        (name, buffer)
+        for name, buffer in builder.returned
+        if builder.names.roots[buffer] not in written
     ]
     return HostProgram(function.name, params, body, outputs_of(written, returned))
 
@@ -92,30 +112,20 @@ def outputs_of(
 class _Builder:
     """Statement by statement; tensors go by the names of their host buffers."""
 
-    def __init__(self, function: Function, callees: Mapping[str, Callee]) -> None:
+    def __init__(
+        self, function: Function, callees: Mapping[str, Callee], control: Mapping[str, Function]
+    ) -> None:
         self.returned: list[tuple[str | None, str]] = []
-        self.roots: dict[str, str] = {}
-        """The buffer whose bytes each name stands for."""
+        self.names = Names()
         self._callees = callees
-        self._tensors: dict[Var, str] = {}
-        self._tuples: dict[Var, tuple[str, ...]] = {}
-        self._scalars: dict[Var, str] = {}
-        self._taken: set[str] = set()
+        self._control = control
+        self._inside = [function.name]
+        self._manner = Manner()
         for param in function.params:
-            name = self._name(param)
             if isinstance(param.type, TensorType):
-                self._tensors[param] = self.roots[name] = name
+                self.names.declare(param)
             else:
-                self._scalars[param] = name
-
-    def _name(self, var: Var) -> str:
-        base = var.name_hint.replace("#", "_")
-        name, number = base, 1
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
+                self.names.scalar_name(param)
 
     # ----------------------------------------------------------------- statements
 
@@ -126,12 +136,16 @@ class _Builder:
             match stmt:
                 case AssignStmt():
                     out += self._assign(stmt)
-                case EvalStmt(expr=Call() as call):
+                case EvalStmt(expr=Call() | Submit() as call):
                     out += self._call(None, call)
                 case ForStmt():
                     out += self._for(stmt)
+                case WhileStmt():
+                    out += self._while(stmt)
                 case IfStmt():
                     out += self._if(stmt)
+                case SpmdScopeStmt():
+                    out += self._grid(stmt)
                 case ReturnStmt():
                     self.returned = [self._result(value, stmt.span) for value in stmt.value]
                 case YieldStmt():
@@ -139,35 +153,36 @@ class _Builder:
                 case _:
                     kind = type(stmt).__name__.removesuffix("Stmt").lower()
                     message = (
-                        "An orchestration that is compiled must be made of assignments, calls, for "
+                        "An orchestration that is compiled must be made of assignments, calls, "
                         f"loops and branches, not of {kind!r}"
                     )
                     raise IRValueError(message, stmt.span)
         return tuple(out)
 
     def _result(self, value: Expr, span: Span) -> tuple[str | None, str]:
-        if not isinstance(value, Var) or value not in self._tensors:
+        if not self.names.has_tensor(value):
             message = "An orchestration that is compiled must return tensors, not scalars"
             raise IRValueError(message, span)
-        return result_name(value), self._tensors[value]
+        return result_name(value), self.names.tensor(value, span)
 
     def _assign(self, stmt: AssignStmt) -> list[Statement]:
-        var, value = stmt.var, stmt.value
-        if isinstance(var.type, ScalarType):
-            lowered = self._scalar(value, stmt.span)
-            name = self._scalars[var] = self._name(var)
-            return [Assign(name, lowered)]
+        var, value, names = stmt.var, stmt.value, self.names
         match value:
-            case Call():
+            case Call(args=(MakeTuple(elements=deps),)) if value.op.name == "system.task_dummy":
+                waited = tuple(names.scalar(dep, stmt.span) for dep in deps)
+                return [Join(names.scalar_name(var), waited)]
+            case TupleGetItemExpr():
+                parts = names.parts(value.tuple)
+                assert parts is not None, "tuples come from calls"
+                names.bind(var, parts[value.index])
+                return []
+            case _ if isinstance(var.type, ScalarType):
+                lowered = names.scalar(value, stmt.span)
+                return [Assign(names.scalar_name(var), lowered)]
+            case Call() | Submit():
                 return self._call(var, value)
-            case Var() if value in self._tuples:
-                self._tuples[var] = self._tuples[value]
-                return []
             case Var():
-                self._tensors[var] = self._tensors[value]
-                return []
-            case TupleGetItemExpr(tuple=Var() as whole):
-                self._tensors[var] = self._tuples[whole][value.index]
+                names.bind(var, *(names.parts(value) or (names.tensor(value, stmt.span),)))
                 return []
             case _:
                 message = (
@@ -176,9 +191,14 @@ class _Builder:
                 )
                 raise IRValueError(message, stmt.span)
 
-    def _call(self, var: Var | None, call: Call) -> list[Statement]:
+    def _call(self, var: Var | None, call: Call | Submit) -> list[Statement]:
+        if isinstance(call, Submit):
+            return self._submit(var, call)
         if isinstance(call.op, GlobalVar):
-            return self._launch(var, call)
+            launched = self._launch(call, self._manner)
+            if var is not None and launched.results:
+                self.names.bind(var, *launched.results)
+            return list(launched.statements)
         if call.op.name not in ("tensor.create", "tensor.view"):
             message = (
                 "An orchestration that is compiled must call kernels, tensor.create and "
@@ -187,105 +207,130 @@ class _Builder:
             raise IRValueError(message, call.span, hint="move the op into a kernel and call that")
         if var is None:
             return []
-        declared = _declared(cast("TensorType", var.type), call.span)
-        source = self._tensor(call.args[0], call.span) if call.op.name == "tensor.view" else None
-        name = self._tensors[var] = self._name(var)
-        self.roots[name] = name if source is None else self.roots[source]
-        return [Allocate(name, *declared) if source is None else Alias(name, source, *declared)]
+        what = declared(cast("TensorType", var.type), call.span)
+        if call.op.name == "tensor.create":
+            return [Allocate(self.names.declare(var), *what)]
+        source = self.names.tensor(call.args[0], call.span)
+        return [Alias(self.names.declare(var, source), source, *what)]
 
-    def _launch(self, var: Var | None, call: Call) -> list[Statement]:
-        callee = self._callees.get(call.op.name)
-        if callee is None:
-            message = f"An orchestration that is compiled must call kernels, not {call.op.name!r}"
-            hint = f"it can call {', '.join(self._callees) or 'none: the program has no kernel'}"
-            raise IRValueError(message, call.span, hint=hint)
-        bound: list[str | None] = []
-        scalars: list[Scalar] = []
-        for param, arg in zip(callee.function.params, call.args, strict=True):
-            if isinstance(param.type, TensorType):
-                bound.append(self._tensor(arg, call.span))
-            else:
-                scalars.append(self._scalar(arg, call.span))
-                bound.append(None)
-        self._refuse_overlap(callee, bound, call.span)
+    # ----------------------------------------------------------------- launches
+
+    def _submit(self, var: Var | None, submit: Submit) -> list[Statement]:
+        manner = manner_of(self.names, submit, self._manner)
+        launched = self._launch(submit, manner)
         if var is not None:
-            self._bind_results(var, callee, bound, call.span)
-        buffers = tuple(name for name in bound if name is not None)
-        return [Launch(callee.index, buffers, tuple(scalars))]
+            self.names.bind(var, *launched.results, manner.name)
+        if submit.predicate is None:
+            return list(launched.statements)
+        # Its outputs are there in any case, and who waits for it then waits for nothing.
+        condition = self.names.scalar(submit.predicate, submit.span)
+        made = [each for each in launched.statements if isinstance(each, Allocate)]
+        rest = tuple(each for each in launched.statements if not isinstance(each, Allocate))
+        return [*made, If(condition, rest, (Join(manner.name, ()),))]
 
-    def _refuse_overlap(self, callee: Callee, bound: Sequence[str | None], span: Span) -> None:
-        """Refuse one tensor for two parameters of which the kernel writes one: pipes would race."""
-        params, directions = callee.function.params, callee.function.param_directions
-        for i, (name, direction) in enumerate(zip(bound, directions, strict=True)):
-            if name is None or direction is ParamDirection.In:
-                continue
-            for j, other in enumerate(bound):
-                if i != j and other is not None and self.roots[other] == self.roots[name]:
-                    written, read = params[i].name_hint, params[j].name_hint
-                    message = (
-                        f"The parameters {written!r} and {read!r} of {callee.function.name!r} must "
-                        f"get different tensors, since the kernel writes {written!r}, not both "
-                        f"{self.roots[name]!r}"
-                    )
-                    raise IRValueError(message, span)
+    def _grid(self, stmt: SpmdScopeStmt) -> list[Statement]:
+        """Return the launch that a grid holds, once a block."""
+        outer, names = self._manner, self.names
+        if outer.blocks != ONE_BLOCK:
+            message = "A grid must not stand inside another one"
+            raise IRValueError(message, stmt.span)
+        self._manner = replace(
+            outer,
+            blocks=names.scalar(stmt.core_num, stmt.span),
+            deps=(*outer.deps, *(names.scalar(dep, stmt.span) for dep in stmt.deps)),
+            name=outer.name if stmt.task_id is None else names.scalar_name(stmt.task_id),
+        )
+        made = list(self.body(stmt.body))
+        self._manner = outer
+        return made
 
-    def _bind_results(
-        self, var: Var, callee: Callee, bound: Sequence[str | None], span: Span
-    ) -> None:
-        results: list[str] = []
-        for number in callee.returned:
-            name = None if number is None else bound[number]
-            if name is None:
-                message = (
-                    f"The kernel {callee.function.name!r} must return tensors that it got as "
-                    "parameters to be compiled, not others"
-                )
-                hint = "store a result into an Out parameter and return that"
-                raise IRValueError(message, span, hint=hint)
-            results.append(name)
-        if isinstance(var.type, TupleType):
-            self._tuples[var] = tuple(results)
-        elif results:
-            self._tensors[var] = results[0]
+    def _launch(self, call: Call | Submit, manner: Manner) -> Launched:
+        function = self._control.get(call.op.name)
+        if function is None:
+            return launch(self.names, callee_of(self._callees, call), call, manner)
+        return self._spliced(function, call, manner)
 
-    def _tensor(self, value: Expr, span: Span) -> str:
-        if not isinstance(value, Var) or value not in self._tensors:
-            message = "A tensor argument must be a variable of the orchestration"
-            raise IRValueError(message, span)
-        return self._tensors[value]
+    def _spliced(self, function: Function, call: Call | Submit, manner: Manner) -> Launched:
+        """Return the statements of another control function, its parameters bound."""
+        if function.name in self._inside:
+            chain = " -> ".join((*self._inside, function.name))
+            message = f"Control functions that are compiled must not call themselves, as in {chain}"
+            raise IRValueError(message, call.span)
+        if isinstance(call, Submit) and not _is_grid(function):
+            message = (
+                f"A submit that is compiled must launch a kernel or a grid, not {function.name!r}"
+            )
+            raise IRValueError(message, call.span)
+        made: list[Statement] = []
+        for param, _, arg in pair_arguments(function, call):
+            if isinstance(param.type, TensorType):
+                if arg is None:
+                    name = self.names.scratch(param.name_hint)
+                    made.append(Allocate(name, *declared(param.type, call.span)))
+                else:
+                    name = self.names.tensor(arg, call.span)
+                self.names.bind(param, name)
+            else:
+                assert arg is not None, "only outputs are left out"
+                value = self.names.scalar(arg, call.span)
+                made.append(Assign(self.names.scalar_name(param), value))
+        outer = self._manner, self.returned
+        self._manner, self.returned = manner, []
+        self._inside.append(function.name)
+        made += self.body(function.body)
+        self._inside.pop()
+        results = tuple(buffer for _, buffer in self.returned)
+        self._manner, self.returned = outer
+        return Launched(tuple(made), results)
 
     # ----------------------------------------------------------------- control flow
 
     def _for(self, stmt: ForStmt) -> list[Statement]:
-        before: list[Statement] = []
         start, stop, step = (
-            self._scalar(each, stmt.span) for each in (stmt.start, stmt.stop, stmt.step)
+            self.names.scalar(each, stmt.span) for each in (stmt.start, stmt.stop, stmt.step)
         )
+        before = self._enter(stmt)
+        variable = self.names.scalar_name(stmt.loop_var)
+        return [*before, For(variable, start, stop, step, self._trip(stmt))]
+
+    def _while(self, stmt: WhileStmt) -> list[Statement]:
+        before = self._enter(stmt)
+        condition = self.names.scalar(stmt.condition, stmt.span)
+        return [*before, While(condition, self._trip(stmt))]
+
+    def _enter(self, stmt: ForStmt | WhileStmt) -> list[Statement]:
+        """Give what a loop carries its first values."""
+        before: list[Statement] = []
         for arg in stmt.iter_args:
             if isinstance(arg.type, TensorType):
-                self._tensors[arg] = self._tensor(arg.init_value, stmt.span)
+                self.names.bind(arg, self.names.tensor(arg.init_value, stmt.span))
             else:
-                first = self._scalar(arg.init_value, stmt.span)
-                name = self._scalars[arg] = self._name(arg)
-                before.append(Assign(name, first))
-        variable = self._scalars[stmt.loop_var] = self._name(stmt.loop_var)
+                first = self.names.scalar(arg.init_value, stmt.span)
+                before.append(Assign(self.names.scalar_name(arg), first))
+        return before
+
+    def _trip(self, stmt: ForStmt | WhileStmt) -> tuple[Statement, ...]:
+        """Return a loop's body, with what hands its values on."""
         inner = list(self.body(stmt.body))
-        pairs = list(zip(stmt.iter_args, yielded(stmt.body), stmt.return_vars, strict=True))
         moves: list[Statement] = []
-        for arg, value, result in pairs:
+        for arg, value, result in zip(
+            stmt.iter_args, yielded(stmt.body), stmt.return_vars, strict=True
+        ):
             if isinstance(arg.type, TensorType):
                 self._same(arg, value, stmt.span)
-                self._tensors[result] = self._tensors[arg]
+                self.names.bind(result, self.names.tensor(arg, stmt.span))
                 continue
             # All are computed before the first one changes.
-            fresh = self._name(arg)
-            inner.append(Assign(fresh, self._scalar(value, stmt.span)))
-            moves.append(Assign(self._scalars[arg], Variable(fresh)))
-            self._scalars[result] = self._scalars[arg]
-        return [*before, For(variable, start, stop, step, (*inner, *moves))]
+            fresh = self.names.fresh(arg.name_hint)
+            inner.append(Assign(fresh, self.names.scalar(value, stmt.span)))
+            carried = self.names.scalar(arg, stmt.span)
+            assert isinstance(carried, Variable)
+            moves.append(Assign(carried.name, Variable(fresh)))
+            self.names.bind(result, carried.name)
+        return (*inner, *moves)
 
     def _if(self, stmt: IfStmt) -> list[Statement]:
-        condition = self._scalar(stmt.condition, stmt.span)
+        condition = self.names.scalar(stmt.condition, stmt.span)
         then = list(self.body(stmt.then_body))
         otherwise = list(self.body(stmt.else_body))
         if not stmt.return_vars:
@@ -293,25 +338,26 @@ class _Builder:
         values = (yielded(stmt.then_body), yielded(stmt.else_body))
         for var, first, second in zip(stmt.return_vars, *values, strict=True):
             if isinstance(var.type, TensorType):
-                self._tensors[var] = self._tensor(first, stmt.span)
+                self.names.bind(var, self.names.tensor(first, stmt.span))
                 self._same(var, second, stmt.span)
             else:
-                name = self._name(var)
-                then.append(Assign(name, self._scalar(first, stmt.span)))
-                otherwise.append(Assign(name, self._scalar(second, stmt.span)))
-                self._scalars[var] = name
+                one, other = (self.names.scalar(each, stmt.span) for each in (first, second))
+                name = self.names.scalar_name(var)
+                then.append(Assign(name, one))
+                otherwise.append(Assign(name, other))
         return [If(condition, tuple(then), tuple(otherwise))]
 
     def _same(self, var: Var, value: Expr, span: Span) -> None:
-        if self._tensors[var] != self._tensor(value, span):
+        if self.names.tensor(var, span) != self.names.tensor(value, span):
             message = f"{var.name_hint!r} must stand for one tensor on every way to it, not for two"
             raise IRValueError(message, span)
 
-    def _scalar(self, value: Expr, span: Span) -> Scalar:
-        return lower_scalar(value, span, lambda var: Variable(self._scalars[var]))
 
-
-def _declared(type_: TensorType, span: Span) -> tuple[str, int, tuple[int, ...], Layout]:
-    dtype = cast("SimpleDType", type_.dtype)
-    shape = constant(type_.shape, "The shape of a tensor that is compiled", span)
-    return dtype.name, dtype.bits, shape, Layout(type_.layout.value.lower())
+def _is_grid(function: Function) -> bool:
+    """Whether a control function does nothing but launch one grid and return its results."""
+    stmts = flatten_to_stmts(function.body)
+    return sum(isinstance(stmt, SpmdScopeStmt) for stmt in stmts) == 1 and not any(
+        isinstance(stmt, ForStmt | WhileStmt | IfStmt | EvalStmt)
+        or (isinstance(stmt, AssignStmt) and isinstance(stmt.value, Call | Submit))
+        for stmt in stmts
+    )

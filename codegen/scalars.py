@@ -18,6 +18,7 @@ from ..ir.expr import (
     BitNot,
     BitShiftLeft,
     BitShiftRight,
+    Call,
     Cast,
     ConstBool,
     ConstInt,
@@ -44,7 +45,7 @@ from ..ir.expr import (
 from .host import Binary, BinaryOp, Const
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..ir.errors import Span
     from .host import Scalar
@@ -73,25 +74,34 @@ _OPERATORS: dict[type[BinaryExpr], BinaryOp] = {
 _GROWING = (Add, Sub, Mul, FloorDiv, BitShiftLeft)
 
 
-def lower_scalar(expr: Expr, span: Span, variable: Callable[[Var], Scalar]) -> Scalar:
+def lower_scalar(
+    expr: Expr,
+    span: Span,
+    variable: Callable[[Var], Scalar],
+    identities: Mapping[str, Scalar] | None = None,
+) -> Scalar:
     """Return a scalar expression in machine arithmetic.
 
     Args:
         expr: The expression.
         span: Of the statement around it, for errors.
         variable: What stands for each variable.
+        identities: What stands for the ops by which a block asks for its place in the grid.
 
     Raises:
         IRTypeError: For a scalar that is no signed 64-bit integer and does not fit into one.
         IRValueError: For an operator that the scalar unit lacks, or a shift by a negative constant.
     """
-    return _Lowering(span, variable).scalar(expr)
+    return _Lowering(span, variable, identities or {}).scalar(expr)
 
 
 class _Lowering:
-    def __init__(self, span: Span, variable: Callable[[Var], Scalar]) -> None:
+    def __init__(
+        self, span: Span, variable: Callable[[Var], Scalar], identities: Mapping[str, Scalar]
+    ) -> None:
         self._span = span
         self._variable = variable
+        self._identities = identities
 
     def scalar(self, expr: Expr) -> Scalar:
         """Return `expr` in machine arithmetic."""
@@ -102,6 +112,8 @@ class _Lowering:
             case Var():
                 self._check(expr)
                 return self._variable(expr)
+            case Call() if expr.name in self._identities:
+                return self._identities[expr.name]
             case UnaryExpr():
                 self._check(expr)
                 return self._unary(expr)
@@ -114,9 +126,10 @@ class _Lowering:
                 value = Binary(_OPERATORS[type(expr)], left, right)
                 return _wrapped(value, expr) if isinstance(expr, _GROWING) else value
             case _:
+                found = expr.name if isinstance(expr, Call) else type(expr).__name__
                 message = (
                     "A scalar that is compiled must be made of integer arithmetic, comparisons and "
-                    f"logic, not of {type(expr).__name__}"
+                    f"logic, not of {found}"
                 )
                 raise IRValueError(message, self._span)
 

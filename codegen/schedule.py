@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .isa.vocabulary import Pipe
-from .tree import Block, Branch, Let, Loop, Step
+from .tree import Block, Branch, Let, Loop, Step, While
 from .uses import used
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def schedule(block: Block) -> Block:
             case Step():
                 flush()
                 out.append(item)
-            case Loop():
+            case Loop() | While():
                 flush()
                 out.append(replace(item, body=schedule(item.body)))
             case Branch():

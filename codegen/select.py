@@ -17,19 +17,22 @@ from ..ir.core import (
     IfStmt,
     ReturnStmt,
     Stmt,
+    WhileStmt,
     YieldStmt,
     flatten_to_stmts,
 )
 from ..ir.errors import IRValueError
 from ..ir.expr import Call, ConstInt, Expr, Op, ScalarType, Var
+from ..ir.ranges import Ranges
 from ..ir.types import TensorType, TileType
 from .places import place_of
 from .select_rules import Operands, select_call
-from .tree import Block, Branch, Let, Loop
+from .tree import Block, Branch, Let, Loop, While
 
 if TYPE_CHECKING:
     from ..ir.errors import Span
     from .kernel import View
+    from .tree import Carried
 
 
 @dataclass
@@ -54,7 +57,7 @@ def select(function: Function) -> Selection:
 
 class _Selector:
     def __init__(self, function: Function) -> None:
-        self.operands = Operands()
+        self.operands = Operands(ranges=Ranges(function.body))
         for number, param in enumerate(function.params):
             if isinstance(param.type, TensorType):
                 self.operands.tensors[param] = number
@@ -66,7 +69,7 @@ class _Selector:
                 case AssignStmt(value=Call(op=Op(name="tile.tget_scale_addr")) as bind):
                     scale, data = cast("tuple[Var, Var]", bind.args)
                     self.operands.data_of[scale] = data
-                case ForStmt():
+                case ForStmt() | WhileStmt():
                     self._find_binds(stmt.body)
                 case IfStmt():
                     self._find_binds(stmt.then_body)
@@ -85,6 +88,9 @@ class _Selector:
                     self._call(None, call, block)
                 case ForStmt():
                     self._for(stmt, block)
+                case WhileStmt():
+                    inner, scalars = self._carrying(stmt)
+                    block.items.append(While(stmt.condition, inner, stmt.span, scalars))
                 case IfStmt():
                     self._if(stmt, block)
                 case YieldStmt() | ReturnStmt():
@@ -92,7 +98,7 @@ class _Selector:
                 case _:
                     kind = type(stmt).__name__.removesuffix("Stmt").lower()
                     message = (
-                        "A kernel that is compiled must be made of assignments, for loops and "
+                        "A kernel that is compiled must be made of assignments, loops and "
                         f"branches, not of {kind!r}"
                     )
                     raise IRValueError(message, stmt.span)
@@ -119,6 +125,13 @@ class _Selector:
                 f"The step of a loop that is compiled must be a constant other than 0, not {found}"
             )
             raise IRValueError(message, stmt.span)
+        body, scalars = self._carrying(stmt)
+        block.items.append(
+            Loop(stmt.loop_var, stmt.start, stmt.stop, stmt.step.value, body, stmt.span, scalars)
+        )
+
+    def _carrying(self, stmt: ForStmt | WhileStmt) -> tuple[Block, Carried]:
+        """Return a loop's body, and the scalars among what its trips hand on."""
         for arg in stmt.iter_args:
             self._same(arg, arg.init_value)
         inner = self.body(stmt.body)
@@ -131,10 +144,7 @@ class _Selector:
         for arg, _, value, result in carried:
             self._check_carried(arg, value, stmt.span)
             self._same(result, arg)
-        scalars = tuple(c for c in carried if isinstance(c[0].type, ScalarType))
-        block.items.append(
-            Loop(stmt.loop_var, stmt.start, stmt.stop, stmt.step.value, inner, stmt.span, scalars)
-        )
+        return inner, tuple(c for c in carried if isinstance(c[0].type, ScalarType))
 
     def _if(self, stmt: IfStmt, block: Block) -> None:
         then_body, else_body = self.body(stmt.then_body), self.body(stmt.else_body)

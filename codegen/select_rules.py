@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from ..ir.core import SeqStmts
 from ..ir.dtypes import BFloat16, DType, Float16
-from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..ir.errors import IRTypeError, IRValueError
 from ..ir.expr import MakeTuple, Op
-from ..ir.structural import structural_equal
-from ..ir.tile_bytes import FRACTAL_ROWS, c0_elements, round_up
+from ..ir.ranges import Ranges
+from ..ir.tile_bytes import FRACTAL_ROWS, round_up
 from ..ir.types import TensorLayout, TensorType, TileLayout, TileType
 from .access import accesses
-from .isa.vocabulary import Convert, ElementBits, ElementType, MadInit, Space
+from .isa.vocabulary import Convert, ElementType, MadInit, Space
 from .kernel import Layout, View
 from .places import Place, constant, place_of, space_name
+from .select_folded import select_nz_load, select_rows
+from .select_moves import select_extract, select_move
 from .tree import Step
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..ir.dtypes import SimpleDType
     from ..ir.expr import Call, Expr, Var
+    from .tree import Region
 
     Fields: TypeAlias = dict[str, int | Expr]
 
@@ -38,11 +42,13 @@ class Operands:
         tensors: The number of the parameter whose tensor each variable stands for.
         data_of: The data tile that each scale tile is bound to.
         views: What the instructions' view fields index, so far.
+        ranges: What values scalars can take.
     """
 
     tensors: dict[Var, int] = field(default_factory=dict["Var", int])
     data_of: dict[Var, Var] = field(default_factory=dict["Var", "Var"])
     views: list[View] = field(default_factory=list[View])
+    ranges: Ranges = field(default_factory=lambda: Ranges(SeqStmts(())))
     _index_of: dict[View, int] = field(default_factory=dict[View, int])
 
     def view(self, tensor: Expr, call: Call) -> int:
@@ -55,6 +61,10 @@ class Operands:
             constant(type_.shape, "The shape of a tensor that is compiled", call.span),
             constant(type_.stride, "The strides of a tensor that is compiled", call.span),
         )
+        return self.number(view)
+
+    def number(self, view: View) -> int:
+        """Return the number of a view; equal ones have one."""
         if view not in self._index_of:
             self._index_of[view] = len(self.views)
             self.views.append(view)
@@ -72,10 +82,15 @@ class Operands:
             raise IRTypeError(message, call.span)
         return self.view(tensor, call)
 
-    def step(self, mnemonic: str, fields: Fields, call: Call) -> Step:
-        """Return an instruction with the bytes that it touches."""
+    def step(
+        self, mnemonic: str, fields: Fields, call: Call, *, within: Region | None = None
+    ) -> Step:
+        """Return an instruction with the bytes that it touches.
+
+        `within` is all that it can read, where a register says what of it.
+        """
         reads, writes = accesses(mnemonic, fields, self.views)
-        return Step(mnemonic, fields, call.span, reads, writes)
+        return Step(mnemonic, fields, call.span, reads if within is None else (within,), writes)
 
 
 def select_call(operands: Operands, var: Var | None, call: Call) -> Step | None:
@@ -108,8 +123,11 @@ def _load(operands: Operands, var: Var | None, call: Call) -> Step | None:
             "the vector core is not part of this machine yet"
         )
         raise IRValueError(message, call.span, hint="target_memory=pl.Mem.Mat")
-    if cast("TensorType", call.args[0].type).layout.is_mx:
+    layout = cast("TensorType", call.args[0].type).layout
+    if layout.is_mx:
         return _load_boxes(operands, place, call)
+    if layout is TensorLayout.NZ:
+        return select_nz_load(operands, place, call)
     row, col = _coordinates(call, 1)
     fields: Fields = {
         "view": operands.matrix(call, 0),
@@ -137,59 +155,6 @@ def _load_boxes(operands: Operands, place: Place, call: Call) -> Step:
         "l1_nj": window[2],
     }
     return operands.step("gm_to_l1_boxes", fields, call)
-
-
-def _move(operands: Operands, var: Var | None, call: Call) -> Step | None:
-    if var is None:
-        return None
-    source, place = place_of(call.args[0], call.span), place_of(var, call.span)
-    fields: Fields = {"src": source.address, "dst": place.address}
-    match source.space, place.space:
-        case Space.L1, Space.L0A:
-            row_boxes = -(-source.valid_rows // FRACTAL_ROWS)
-            fields |= {
-                "row_boxes": row_boxes,
-                "col_boxes": -(-source.valid_cols // c0_elements(source.dtype.bits)),
-                "src_pitch": -(-source.rows // FRACTAL_ROWS),
-                "dst_pitch": row_boxes,
-            }
-            return operands.step("l1_to_l0a", fields, call)
-        case Space.L1, Space.L0B:
-            fields |= {
-                "bits": ElementBits(source.dtype.bits),
-                "k": source.valid_rows,
-                "n": source.valid_cols,
-                "src_k": round_up(source.rows, FRACTAL_ROWS),
-            }
-            return operands.step("l1_to_l0b", fields, call)
-        case Space.L1, Space.SCALE_A | Space.SCALE_B:
-            return _fill_scale(operands, var, source, place, call)
-        case Space.L1, Space.BIAS:
-            fields |= {"bytes": source.valid_cols * source.dtype.bits // 8}
-            return operands.step("l1_to_bias", fields, call)
-        case _:
-            message = (
-                "The cube core must move tiles from Mat to Left, Right, LeftScale, RightScale or "
-                f"Bias, not from {space_name(call.args[0])} to {space_name(var)}"
-            )
-            raise IRValueError(message, call.span)
-
-
-def _fill_scale(operands: Operands, var: Var, source: Place, place: Place, call: Call) -> Step:
-    """Fill a scale buffer as far as the data tile's valid region needs it."""
-    assert var in operands.data_of, "a scale tile has a place only through its data tile"
-    data = place_of(operands.data_of[var], call.span)
-    left = place.space is Space.SCALE_A
-    rows, k = (data.valid_rows, data.valid_cols) if left else (data.valid_cols, data.valid_rows)
-    source_groups = source.cols if left else source.rows
-    fields: Fields = {
-        "src": source.address,
-        "dst": place.address,
-        "row_boxes": -(-rows // BOX_ROWS),
-        "col_boxes": -(-k // (GROUP * BOX_GROUPS)),
-        "src_pitch": -(-source_groups // BOX_GROUPS),
-    }
-    return operands.step("l1_to_scale_a" if left else "l1_to_scale_b", fields, call)
 
 
 def _nothing(_operands: Operands, _var: Var | None, _call: Call) -> None:
@@ -243,15 +208,15 @@ def _store(operands: Operands, var: Var | None, call: Call) -> Step:
         names = ", ".join(dtype.name for dtype in _CONVERT)
         message = f"A store of the cube core must write {names}, not {tensor.dtype.name}"
         raise IRTypeError(message, call.span)
-    view = operands.matrix(call, 2)
-    tile = cast("TileType", call.args[0].type)
-    shapes = call.args[3:]
-    if shapes and not structural_equal(shapes[0], MakeTuple(tile.shape)):
-        message = (
-            "A store of the cube core must keep the tile's shape, not write it by other shapes"
-        )
-        raise IRValueError(message, call.span)
-    row, col = _coordinates(call, 1)
+    window = (source.valid_rows, source.valid_cols)
+    for shapes in call.args[3:]:
+        window = constant(cast("MakeTuple", shapes).elements, "The shapes of a store", call.span)
+        if (prod(window[:-1]), window[-1]) != (source.valid_rows, source.valid_cols):
+            message = (
+                "A store of the cube core must keep the tile's shape, not write it by other shapes"
+            )
+            raise IRValueError(message, call.span)
+    view, row, col = select_rows(operands, call, 2, window)
     fields: Fields = {
         "view": view,
         "xr": row,
@@ -278,7 +243,8 @@ def _coordinates(call: Call, position: int) -> tuple[Expr, ...]:
 
 _RULES: dict[str, Callable[[Operands, Var | None, Call], Step | None]] = {
     "tile.load": _load,
-    "tile.move": _move,
+    "tile.move": select_move,
+    "tile.extract": select_extract,
     "tile.store": _store,
     "tile.tget_scale_addr": _nothing,
     "tile.matmul_mx": _matmul_mx,

@@ -15,7 +15,7 @@ from ..ir.errors import Span
 from .flags import number
 from .hazards import Gaps, Hazards
 from .isa.vocabulary import Pipe
-from .tree import Block, Branch, Loop, Step
+from .tree import AnyLoop, Block, Branch, Loop, Step, While
 from .walk import is_safe, walk
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def _may_be_implied(edge: Edge) -> bool:
         between = items[edge.x : edge.y + 1]
     else:
         loop = edge.around.block.items[edge.around.index]
-        if not isinstance(loop, Loop) or loop.body is not edge.block:
+        if not isinstance(loop, AnyLoop) or loop.body is not edge.block:
             return True
         between = [*items[edge.x :], *items[: edge.y + 1]]
-    return any(isinstance(item, Loop | Branch) for item in between)
+    return any(isinstance(item, AnyLoop | Branch) for item in between)
 
 
 def _stretched(hazards: Hazards, edges: list[Edge]) -> list[Edge]:
@@ -149,7 +149,7 @@ class _Placement:
 
     def _item(self, item: Item) -> Item:
         match item:
-            case Loop():
+            case Loop() | While():
                 return replace(item, body=self.block(item.body))
             case Branch():
                 return replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..ir import limits
 from ..ir.errors import InputError
 from ..ir.suggest import near
 from .host import (
@@ -18,22 +19,24 @@ from .host import (
     For,
     HostProgram,
     If,
+    Join,
     Launch,
     Require,
     Scalar,
     Statement,
     Variable,
+    While,
     as_buffer,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .kernel import Kernel
+    from .kernel import Kernel, Param
 
-MAX_TASKS = 1 << 20
-MAX_STEPS = 1 << 22
-"""Host statements and loop rounds of one launch; a launch beyond this is a mistake."""
+MAX_DEPENDENCES = 1 << 22
+"""Tasks that those of one launch may have to wait for, each counted as often as it is waited for by a
+launch of its own."""
 
 _WRAP = 1 << 64
 _SIGN = 1 << 63
@@ -41,19 +44,23 @@ _SIGN = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One run of a kernel.
+    """One run of a kernel, for one block of its grid.
 
     Args:
         kernel: Index among the executable's kernels.
         buffers: Name of a buffer per tensor parameter, in order.
         scalars: A signed 64-bit integer per scalar parameter, in order.
         depends: Ascending indices of the earlier tasks that must be done first.
+        block: Number of the block.
+        blocks: Blocks of the grid.
     """
 
     kernel: int
     buffers: tuple[str, ...]
     scalars: tuple[int, ...]
     depends: tuple[int, ...]
+    block: int = 0
+    blocks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,9 @@ class _Expansion:
     names: dict[str, str] = field(default_factory=dict[str, str])
     steps: int = 0
     _made: dict[str, int] = field(default_factory=dict[str, int])
+    _dependences: int = 0
+    _tasks_of: list[Sequence[int]] = field(default_factory=lambda: [()])
+    """The tasks of each launch by its number; number 0 is no launch."""
     _writer: dict[str, int] = field(default_factory=dict[str, int])
     _readers: dict[str, list[int]] = field(default_factory=dict[str, "list[int]"])
 
@@ -141,8 +151,12 @@ class _Expansion:
                     self.names[name] = self.names[source]
                 case Launch():
                     self._launch(statement)
+                case Join():
+                    self._join(statement)
                 case For():
                     self._loop(statement)
+                case While():
+                    self._while(statement)
                 case If(condition, then, otherwise):
                     self.run(then if self.value(condition) else otherwise)
 
@@ -161,9 +175,8 @@ class _Expansion:
 
     def _step(self) -> None:
         self.steps += 1
-        if self.steps > MAX_STEPS:
-            message = f"A launch of {self.host.name!r} must take at most {MAX_STEPS} host steps."
-            raise InputError(message)
+        if self.steps > limits.MAX_STEPS:
+            raise InputError(limits.too_many_steps(self.host.name))
 
     def _allocate(self, name: str, tensor: Allocate) -> None:
         count = self._made.get(name, 0) + 1
@@ -182,28 +195,80 @@ class _Expansion:
             self.scalars[loop.variable] = value
             self.run(loop.body)
 
+    def _while(self, loop: While) -> None:
+        while self.value(loop.condition):
+            self._step()
+            self.run(loop.body)
+
     def _launch(self, launch: Launch) -> None:
-        if len(self.tasks) >= MAX_TASKS:
-            message = f"A launch of {self.host.name!r} must have at most {MAX_TASKS} tasks."
+        kernel = self.kernels[launch.kernel]
+        blocks = self.value(launch.blocks)
+        if blocks < 1:
+            message = f"A launch of {kernel.name!r} must have at least 1 block, not {blocks}."
             raise InputError(message)
-        index = len(self.tasks)
+        first = len(self.tasks)
+        if first + blocks > limits.MAX_TASKS:
+            raise InputError(limits.too_many_tasks(self.host.name))
         buffers = tuple(self.names[name] for name in launch.buffers)
-        depends: set[int] = set()
-        tensors = self.kernels[launch.kernel].tensors
-        for name, param in zip(buffers, tensors, strict=True):
-            if name in self._writer:
-                depends.add(self._writer[name])
-            if param.direction.writes:
-                depends.update(self._readers.get(name, ()))
-        for name, param in zip(buffers, tensors, strict=True):
-            if param.direction.writes:
-                self._writer[name] = index
-                self._readers[name] = []
-        for name, param in zip(buffers, tensors, strict=True):
-            if not param.direction.writes:
-                self._readers.setdefault(name, []).append(index)
         scalars = tuple(self.value(each) for each in launch.scalars)
-        self.tasks.append(Task(launch.kernel, buffers, scalars, tuple(sorted(depends))))
+        earlier = {self._number(each) for each in launch.deps}
+        number = len(self._tasks_of)
+        earlier |= self._follow_data(number, buffers, kernel.tensors)
+        depends = self._tasks(earlier)
+        self.tasks += (
+            Task(launch.kernel, buffers, scalars, depends, block, blocks) for block in range(blocks)
+        )
+        self._tasks_of.append(range(first, first + blocks))
+        if launch.name:
+            self.scalars[launch.name] = number
+
+    def _join(self, join: Join) -> None:
+        tasks = self._tasks({self._number(each) for each in join.deps})
+        self.scalars[join.name] = len(self._tasks_of)
+        self._tasks_of.append(tasks)
+
+    def _number(self, expression: Scalar) -> int:
+        """Return the number of an earlier launch, or that of none."""
+        number = self.value(expression)
+        if not 0 <= number < len(self._tasks_of):
+            message = (
+                f"A launch of {self.host.name!r} must depend on earlier ones, 0 to "
+                f"{len(self._tasks_of) - 1}, not on {number}."
+            )
+            raise InputError(message)
+        return number
+
+    def _tasks(self, launches: set[int]) -> tuple[int, ...]:
+        """Return the tasks of several launches, in order."""
+        found = sorted({task for number in launches for task in self._tasks_of[number]})
+        self._dependences += len(found)
+        if self._dependences > MAX_DEPENDENCES:
+            message = (
+                f"The tasks of {self.host.name!r} must wait for each other at most "
+                f"{MAX_DEPENDENCES} times."
+            )
+            raise InputError(message, hint="launch fewer blocks, or fewer kernels that share data")
+        return tuple(found)
+
+    def _follow_data(
+        self, number: int, buffers: Sequence[str], params: Sequence[Param]
+    ) -> set[int]:
+        """Return the launches whose data launch `number` uses or overwrites, and note its own use."""
+        earlier: set[int] = set()
+        used = list(zip(buffers, params, strict=True))
+        for name, param in used:
+            if name in self._writer:
+                earlier.add(self._writer[name])
+            if param.direction.writes:
+                earlier.update(self._readers.get(name, ()))
+        for name, param in used:
+            if param.direction.writes:
+                self._writer[name] = number
+                self._readers[name] = []
+        for name, param in used:
+            if not param.direction.writes:
+                self._readers.setdefault(name, []).append(number)
+        return earlier
 
 
 def _wrapped(value: int) -> int:

@@ -77,13 +77,27 @@ class Let:
     span: Span
 
 
-@dataclass(eq=False)
-class Loop:
-    """A counted loop with a constant step.
+Carried: TypeAlias = "tuple[tuple[Var, Expr, Expr, Var], ...]"
+"""The scalars that a trip of a loop hands to the next one, each as (argument, first value, what a trip
+yields, name after the loop)."""
 
-    `carried` are the scalars that a trip hands to the next: (argument, first value, what a trip
-    yields, name after the loop).
-    """
+
+class AnyLoop:
+    """What runs its body again and again."""
+
+    body: Block
+    span: Span
+    carried: Carried
+
+    @property
+    def trips(self) -> int | None:
+        """The number of trips, where it is known."""
+        return None
+
+
+@dataclass(eq=False)
+class Loop(AnyLoop):
+    """A counted loop with a constant step."""
 
     var: Var
     start: Expr
@@ -91,7 +105,7 @@ class Loop:
     step: int
     body: Block
     span: Span
-    carried: tuple[tuple[Var, Expr, Expr, Var], ...] = ()
+    carried: Carried = ()
 
     @property
     def trips(self) -> int | None:
@@ -99,6 +113,16 @@ class Loop:
         if not isinstance(self.start, ConstInt) or not isinstance(self.stop, ConstInt):
             return None
         return len(range(self.start.value, self.stop.value, self.step))
+
+
+@dataclass(eq=False)
+class While(AnyLoop):
+    """A loop that goes on as long as a condition over its carried scalars holds."""
+
+    condition: Expr
+    body: Block
+    span: Span
+    carried: Carried = ()
 
 
 @dataclass(eq=False)
@@ -112,7 +136,7 @@ class Branch:
     results: tuple[tuple[Var, Expr, Expr], ...] = ()
 
 
-Item: TypeAlias = "Step | Let | Loop | Branch"
+Item: TypeAlias = "Step | Let | Loop | While | Branch"
 
 
 @dataclass(eq=False)
@@ -127,7 +151,7 @@ class Block:
             match item:
                 case Step():
                     yield item
-                case Loop():
+                case AnyLoop():
                     yield from item.body.steps()
                 case Branch():
                     yield from item.then_body.steps()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.expr import Expr
 from ..ir.visitor import IRVisitor
-from .tree import Branch, Let, Loop, Step
+from .tree import Branch, Let, Loop, Step, While
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,8 +42,9 @@ def _expressions(item: Item) -> Iterator[Expr]:
             yield from (value for value in item.fields.values() if isinstance(value, Expr))
         case Let():
             yield item.value
-        case Loop():
-            yield from (item.start, item.stop)
+        case Loop() | While():
+            heads = (item.start, item.stop) if isinstance(item, Loop) else (item.condition,)
+            yield from heads
             for _, first, following, _ in item.carried:
                 yield from (first, following)
             for inner in item.body.items:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .hazards import Gaps
-from .tree import Block, Branch, Loop, Step
+from .tree import AnyLoop, Block, Branch, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,7 +153,7 @@ class _Walk:
             match item:
                 case Step():
                     self._step(self._hazards.number[item])
-                case Loop():
+                case AnyLoop():
                     self._loop(item)
                 case Branch():
                     self._branch(item)
@@ -161,7 +161,7 @@ class _Walk:
                     continue
         self._gap((block, len(block.items)))
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: AnyLoop) -> None:
         """Walk trips until one more changes nothing; what follows may come after any number."""
         trips = loop.trips
         if trips == 0:

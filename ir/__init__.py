@@ -28,8 +28,9 @@ _NAMES = {
         "TensorType TensorView TileLayout TileType TileView TupleType"
     ),
     "core": (
-        "AssignStmt BreakStmt ContinueStmt EvalStmt ForKind ForStmt Function FunctionType IfStmt Level "
-        "ParamDirection Program ReturnStmt Role SeqStmts Stmt WhileStmt YieldStmt flatten_to_stmts"
+        "AssignStmt BreakStmt ContinueStmt EvalStmt ForKind ForStmt Function FunctionType IfStmt "
+        "InCoreScopeStmt Level ParamDirection Program ReturnStmt Role ScopeStmt SeqStmts SpmdScopeStmt "
+        "Stmt WhileStmt YieldStmt flatten_to_stmts"
     ),
     "visitor": (
         "IRMutator IRVisitor collect_def_vars set_call_attrs substitute_expr substitute_stmt"

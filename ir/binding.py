@@ -6,9 +6,12 @@ refuse the same mistakes.
 * A tensor is given as a numpy array of its dtype (`ml_dtypes` has the narrow ones) or as raw codes in
   the unsigned type that holds one; elements of 4 bits stand one in a byte. The shape is the logical
   one, in logical order.
-* Scale tensors in an MX layout are given as bytes in box order, under the logical, the blocked or a
-  flat shape; never in logical order. They come back the same way, under the logical shape.
-* A tensor of a compound dtype is given as an MXArray, grouped along the axis that its use needs.
+* A tensor that lies in boxes, scales in an MX layout or elements in NZ, is given as memory holds it:
+  in box order, under the logical, the blocked or a flat shape; never in logical order. It comes back
+  the same way, under the logical shape. `numerics.pack_scales_a`, `pack_scales_b` and `pack_nz` make
+  that order.
+* A tensor of a compound dtype is given as an MXArray, grouped along the axis that its use needs, also
+  where a pass has made two tensors of it.
 * A scalar is a Python int, float or bool.
 * Outputs may be omitted; they then start as zero bytes.
 
@@ -23,31 +26,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import ml_dtypes
 import numpy as np
 
 from .core import ParamDirection
 from .dtypes import (
-    BFloat16,
     DType,
-    Float16,
-    Index,
-    Int16,
-    Int64,
     SimpleDType,
-    UInt8,
-    UInt16,
-    UInt32,
-    UInt64,
 )
 from .dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from .errors import InputError
 from .expr import Expr, ScalarType, Var
 from .given import article, describe_given, show_shape
-from .mx_binding import bind_compound
+from .mx_binding import CompoundParam, axis_of_scales, bind_compound, compound_params_of
 from .numerics.mxarray import MXArray
-from .placement import axis_positions, code_type, window_positions
+from .numerics.natural import NATURAL
+from .numerics.nz import nz_fault, nz_folds, nz_given_shapes, nz_logical_shape
+from .numerics.scales import pack_scales_a, pack_scales_b
+from .placement import NZ_BLOCKED_RANK, axis_positions, code_type, window_positions
 from .suggest import near
 from .types import TensorLayout, TensorType, constant_dims
 
@@ -55,32 +51,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .core import Function
+    from .expr import Type
 
 Scalar = int | float | bool
 
-#: The array type of each dtype's values; a dtype that is missing here is given and comes as codes.
-NATURAL: Mapping[SimpleDType, np.dtype[Any]] = {
-    DType.E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
-    DType.E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    DType.E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
-    DType.E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
-    DType.E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
-    DType.E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
-    Float16: np.dtype(np.float16),
-    BFloat16: np.dtype(ml_dtypes.bfloat16),
-    DType.Float32: np.dtype(np.float32),
-    DType.Float64: np.dtype(np.float64),
-    DType.Int8: np.dtype(np.int8),
-    UInt8: np.dtype(np.uint8),
-    Int16: np.dtype(np.int16),
-    UInt16: np.dtype(np.uint16),
-    DType.Int32: np.dtype(np.int32),
-    UInt32: np.dtype(np.uint32),
-    Int64: np.dtype(np.int64),
-    Index: np.dtype(np.int64),
-    UInt64: np.dtype(np.uint64),
-    DType.Bool: np.dtype(np.bool_),
-}
+SCRATCH_OUTPUTS = "scratch_outputs"
+"""The attribute of a function that names outputs which it writes only to read them again itself."""
 
 _TEMPORARY = re.compile(r"_t\d+")
 _SSA_SUFFIX = re.compile(r"__(ssa|iter|rv|phi|idx)_v\d+$")
@@ -134,8 +110,13 @@ def tensor_shape(type_: TensorType, what: str) -> tuple[int, ...]:
 
 
 def logical_shape(type_: TensorType, what: str = "The tensor") -> tuple[int, ...]:
-    """Return the shape in which callers see a tensor: that before MX scales were cut into boxes."""
+    """Return the shape in which callers see a tensor: that before it was cut into boxes.
+
+    A blocked NZ tensor no longer knows its leading axes: they show as one, or none if that is 1.
+    """
     shape = tensor_shape(type_, what)
+    if type_.layout is TensorLayout.NZ and len(shape) == NZ_BLOCKED_RANK:
+        return nz_logical_shape(shape)
     if type_.layout.is_mx and len(shape) > 2:
         rows, groups = shape[1] * BOX_ROWS, shape[2] * BOX_GROUPS
         return (rows, groups) if type_.layout is TensorLayout.MX_A_ZZ else (groups, rows)
@@ -146,7 +127,8 @@ def _memory_positions(type_: TensorType) -> npt.NDArray[np.int64] | None:
     """Return each element's place in memory, or None where memory order is the given order."""
     shape = tensor_shape(type_, "The tensor")
     stride = constant_dims(type_.stride) or ()
-    if type_.layout.is_mx or (type_.layout is TensorLayout.ND and not stride):
+    is_boxed = type_.layout.is_mx or type_.layout is TensorLayout.NZ
+    if is_boxed or (type_.layout is TensorLayout.ND and not stride):
         return None
     positions = axis_positions(type_.layout, shape, stride)
     return window_positions(positions, [slice(None)] * len(shape))
@@ -191,18 +173,24 @@ def bind_inputs(
     if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"inputs must map parameter names to arrays, not be {describe_given(inputs)}"
         raise InputError(message)
-    names = [source_name(param) for param in function.params]
+    compounds = compound_params_of(function)
+    hidden = {param.scale for param in compounds.values()}
+    types = {source_name(param): param.type for param in function.params}
+    names = [name for name in types if name not in hidden]
     for name in inputs:
         if name not in names:
             message = f"{function.name} has no parameter {name!r}"
             raise InputError(message, function.span, hint=near(name, names))
     axes = grouped_axes or {}
     bound: dict[str, Bound] = {}
-    for name, param, direction in zip(
-        names, function.params, function.param_directions, strict=True
-    ):
+    for param, direction in zip(function.params, function.param_directions, strict=True):
+        name = source_name(param)
         given = inputs.get(name)
         match param.type:
+            case TensorType() if name in hidden:
+                continue  # it is bound together with its elements
+            case TensorType() as type_ if name in compounds:
+                bound |= _bind_planes(compounds[name], type_, types, given)
             case TensorType() as type_ if type_.dtype.is_compound():
                 bound[name] = bind_compound(name, type_, given, axes.get(param))
             case TensorType() as type_ if given is None and direction is ParamDirection.Out:
@@ -215,6 +203,22 @@ def bind_inputs(
                 message = f"{name} cannot be given from outside: it is a {type(other).__name__}"
                 raise InputError(message, param.span)
     return bound
+
+
+def _bind_planes(
+    param: CompoundParam, elements: TensorType, types: Mapping[str, Type], given: Any
+) -> dict[str, BoundTensor]:
+    """Return the planes of a block-scaled array as the tensor arguments that stand for it."""
+    scales = None if param.scale is None else types[param.scale]
+    assert scales is None or isinstance(scales, TensorType), scales
+    axis = None if scales is None else axis_of_scales(scales.layout)
+    logical = TensorType(elements.shape, param.dtype)
+    array = bind_compound(param.name, logical, given, axis)
+    planes = {param.name: BoundTensor(array.elements.copy().reshape(-1), elements)}
+    if scales is not None and param.scale is not None:
+        pack = pack_scales_a if scales.layout is TensorLayout.MX_A_ZZ else pack_scales_b
+        planes[param.scale] = BoundTensor(pack(array.scales), scales)
+    return planes
 
 
 def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
@@ -244,7 +248,8 @@ def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
             f"not {int(codes.max())}"
         )
         raise InputError(message)
-    if array.shape not in _accepted_shapes(type_, shape):
+    folded = type_.layout is TensorLayout.NZ and nz_folds(array.shape, shape)
+    if array.shape not in _accepted_shapes(type_, shape) and not folded:
         message = f"{wanted}, not of shape {show_shape(array.shape)}"
         raise InputError(message, hint=_hint(type_, shape))
     places = _memory_positions(type_)
@@ -258,7 +263,7 @@ def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
 def _codes(array: npt.NDArray[Any], dtype: SimpleDType) -> npt.NDArray[Any] | None:
     """Return an array's items as codes, or None when they are not of `dtype`."""
     holder = code_type(dtype)
-    is_void = array.dtype.kind == "V" and array.dtype.names is None
+    is_void = array.dtype.type is np.void and array.dtype.names is None
     if array.dtype == NATURAL.get(dtype) or array.dtype == holder or is_void:
         if array.dtype.itemsize != holder.itemsize:
             return None
@@ -267,6 +272,12 @@ def _codes(array: npt.NDArray[Any], dtype: SimpleDType) -> npt.NDArray[Any] | No
 
 
 def _accepted_shapes(type_: TensorType, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if type_.layout is TensorLayout.NZ:
+        fault = nz_fault(shape, type_.dtype.bits)
+        if fault is not None:
+            message = f"A tensor in NZ that is run must have {fault}"
+            raise InputError(message)
+        return nz_given_shapes(shape, type_.dtype.bits)
     if not type_.layout.is_mx:
         return [shape]
     boxed = shape if type_.layout is TensorLayout.MX_A_ZZ else shape[::-1]
@@ -286,6 +297,9 @@ def _hint(type_: TensorType, shape: tuple[int, ...]) -> str:
         shapes = ", ".join(show_shape(s) for s in _accepted_shapes(type_, shape))
         side = "a" if type_.layout is TensorLayout.MX_A_ZZ else "b"
         text += f", of shape {shapes}, in box order (numerics.pack_scales_{side} makes it)"
+    elif type_.layout is TensorLayout.NZ:
+        shapes = ", ".join(show_shape(s) for s in _accepted_shapes(type_, shape))
+        text += f", of shape {shapes}, in NZ order (numerics.pack_nz makes it)"
     return text
 
 

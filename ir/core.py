@@ -209,6 +209,61 @@ class IfStmt(Stmt):
         set_fields(self, return_vars=tuple(self.return_vars))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScopeStmt(Stmt):
+    """A region of a control function that is launched as if it were a call of its own kernel.
+
+    Its statements stand in the variables of the function around it. The tensors that it writes are
+    seen behind it; its tiles and scalars are its own.
+
+    Attributes:
+        body: What is run.
+        name_hint: What the function made of it is called; empty for a name of the compiler's.
+        task_id: The variable that is the launch's TASK_ID behind the region, or None.
+        deps: TASK_IDs of launches that must be done before.
+        dumps: Tensors whose values are to be kept when the launch reads them.
+        allow_early_resolve: Whether what depends on the launch may start before it is done.
+    """
+
+    children: ClassVar[tuple[str, ...]] = ("deps", "dumps", "body", "task_id")
+    body: Stmt
+    name_hint: str = ""
+    task_id: Var | None = None
+    deps: tuple[Expr, ...] = ()
+    dumps: tuple[Expr, ...] = ()
+    allow_early_resolve: bool = False
+    span: Span = field(default_factory=Span.unknown)
+
+    def __post_init__(self) -> None:
+        set_fields(self, deps=tuple(self.deps), dumps=tuple(self.dumps))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InCoreScopeStmt(ScopeStmt):
+    """A region that one core runs, as an InCore function would."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpmdScopeStmt(ScopeStmt):
+    """A region that runs once for each of `core_num` blocks.
+
+    Its body is either one call of a kernel, or an :class:`InCoreScopeStmt` with what every block
+    does.
+
+    Attributes:
+        core_num: How many blocks there are.
+        sync_start: Whether all blocks must start together.
+    """
+
+    children: ClassVar[tuple[str, ...]] = ("core_num", "deps", "dumps", "body", "task_id")
+    core_num: Expr
+    sync_start: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, core_num=as_dim(self.core_num))
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Function(Node):
     """A function: parameters with directions, result types, a body.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from .errors import IRTypeError, IRValueError, Span
 from .node import (
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BINARY_OPS",
+    "DUMP_VARS",
     "UNARY_OPS",
     "Add",
     "And",
@@ -128,7 +129,11 @@ class MakeTuple(Expr):
         """The tuple of the elements' types."""
         from .types import TupleType
 
-        return TupleType(tuple(e.type for e in self.elements))
+        kept = self.__dict__.get("_kept_type")  # nested tuples may share parts, so it is made once
+        if kept is None or kept[0] is not self.elements:
+            kept = (self.elements, TupleType(tuple(e.type for e in self.elements)))
+            self.__dict__["_kept_type"] = kept
+        return kept[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +192,10 @@ def _sorted_rest(
         types[0] if types else UnknownType(),
         spans[0] if spans else Span.unknown(),
     )
+
+
+#: The attribute of a launch that names the arguments whose values are to be kept.
+DUMP_VARS: Final = "dump_vars"
 
 
 @dataclass(frozen=True, eq=False, init=False)

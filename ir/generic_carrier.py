@@ -218,6 +218,13 @@ class Generic(Carrier):
         super().release()
         self._slots = np.zeros(0, self._slots.dtype)
 
+    def __copy__(self) -> Self:
+        """Return a carrier with slots of its own, so that no write to one goes uncounted."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        made._slots = self._slots.copy()
+        return made
+
     def _is_mutable(self) -> bool:
         return self._mutable
 

@@ -21,10 +21,11 @@ from .core import (
     flatten_to_stmts,
 )
 from .errors import IRValueError, Span
-from .expr import Call, GlobalVar, Op, Submit, Var
+from .expr import Call, GlobalVar, MakeTuple, Op, Submit, Var
 from .mx_types import Side
+from .numerics.block_format import block_format_of
 from .ops.rules_tensor import placement_fault
-from .types import TensorType, TileType, TupleType
+from .types import TensorType, TileType, TupleType, constant_dim
 from .verification.walk import all_calls, all_vars, bodies, statements
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from .core import Function, Program
     from .expr import Expr, Type
 
-MATMUL = "tensor.matmul"
+#: The ops that multiply tensors of compound dtypes, with the position of their left operand.
+MATMULS = {"tensor.matmul": 0, "tensor.matmul_acc": 1}
+SLICE = "tensor.slice"
 
 
 @dataclass(frozen=True)
@@ -159,8 +162,8 @@ class CompoundUses:
         for call in all_calls(function):
             match call:
                 case Call(op=Op(name), args=args):
-                    if name == MATMUL:
-                        for side, arg in zip(Side, args, strict=False):
+                    if name in MATMULS:
+                        for side, arg in zip(Side, args[MATMULS[name] :], strict=False):
                             self._take(arg, Use(side, call.span))
                 case Call(op=GlobalVar(name), args=args) | Submit(op=GlobalVar(name), args=args):
                     callee = program.get_function(name)
@@ -184,15 +187,23 @@ class CompoundUses:
                     pass
 
     def _take(self, arg: Expr, use: Use) -> None:
+        arg = cut_from(arg)
         if isinstance(arg, Var) and is_compound(arg.type):
             self._taken.setdefault(arg, []).append(use)
 
     def _pass(
         self, values: Iterable[Expr], targets: Sequence[Var], call: Span | None = None
     ) -> None:
-        for value, target in zip(values, targets, strict=False):
+        for value, target in zip(map(cut_from, values), targets, strict=False):
             if isinstance(value, Var) and is_compound(value.type) and value is not target:
                 self._flows.setdefault(value, []).append((target, call))
+
+
+def cut_from(value: Expr) -> Expr:
+    """Return the tensor from which a window is cut, or the value itself where it is no window."""
+    while isinstance(value, Call) and value.op.name == SLICE and value.args:
+        value = value.args[0]
+    return value
 
 
 def _yielded(stmt: ForStmt | WhileStmt | IfStmt) -> Iterator[Sequence[Expr]]:
@@ -230,8 +241,33 @@ def compound_faults(function: Function, program: Program) -> list[Fault]:
             message = f"{function.name!r} must return tensors of simple dtypes, not of {name}"
             found.append(Fault(message, stmt.span, _WAY_OUT))
     if any(compound_params(function)):
-        found += [conflict.fault for conflict in CompoundUses(program).conflicts(function)]
+        uses = CompoundUses(program)
+        found += filter(None, (_cut_fault(call, uses) for call in all_calls(function)))
+        found += [conflict.fault for conflict in uses.conflicts(function)]
     return found
+
+
+def _cut_fault(call: Call | Submit, uses: CompoundUses) -> Fault | None:
+    """Return what is wrong with a window of a compound tensor, once its use says its axis."""
+    source = cut_from(call)
+    if call.op.name != SLICE or not isinstance(source, Var) or not is_compound(source.type):
+        return None
+    taken = uses.uses(source)
+    if not taken:
+        return None
+    axis = taken[0].side.grouped_axis
+    assert isinstance(source.type, TensorType), source
+    dtype, block = source.type.dtype, block_format_of(source.type.dtype).block
+    for what, dims in zip(("extent", "offset"), call.args[1:], strict=False):
+        along = dims.elements[axis : axis + 1] if isinstance(dims, MakeTuple) else ()
+        value = constant_dim(along[0]) if along else None
+        if value is not None and value % block:
+            message = (
+                f"A window of {dtype.name} must be made of whole blocks: its {what} along axis "
+                f"{axis} must be a multiple of {block}, not {value}"
+            )
+            return Fault(message, call.span)
+    return None
 
 
 def _type_fault(type_: Type) -> tuple[str, str] | None:

@@ -43,3 +43,4 @@ class Namespace:
 
 tile = Namespace("tile")
 tensor = Namespace("tensor")
+system = Namespace("system")

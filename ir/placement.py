@@ -14,6 +14,7 @@ from .dtypes import SimpleDType
 from .errors import IRValueError
 from .given import show_shape
 from .injectivity import is_injective
+from .numerics.nz import nz_columns, nz_fault
 from .numerics.scales import scale_offset_a, scale_offset_b
 from .types import TensorLayout
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Positions = tuple["npt.NDArray[np.int64]", ...]
 _LOGICAL_RANK = 2
+NZ_BLOCKED_RANK = 5
+"""Rank of a tensor in NZ once it is cut into boxes; before that it has less."""
 
 
 def code_type(dtype: DType) -> np.dtype[Any]:
@@ -38,14 +41,16 @@ def code_type(dtype: DType) -> np.dtype[Any]:
 
 
 def axis_positions(
-    layout: TensorLayout, shape: Sequence[int], stride: Sequence[int] = ()
+    layout: TensorLayout, shape: Sequence[int], stride: Sequence[int] = (), *, bits: int = 8
 ) -> Positions:
     """Return, for each axis, what each coordinate adds to an element's position.
 
     Args:
-        layout: The tensor's layout; an MX layout of another rank than 2 has been cut into boxes.
+        layout: The tensor's layout; an MX layout of another rank than 2, and NZ of rank 5, has been
+            cut into boxes.
         shape: Extents, in elements.
         stride: Strides in elements where they are known; packed otherwise.
+        bits: Width of an element; only the boxes of NZ depend on it.
 
     Returns:
         One int64 array of length `shape[axis]` an axis.
@@ -53,9 +58,8 @@ def axis_positions(
     Raises:
         IRValueError: For a layout that has no placement here, or a shape that does not fit it.
     """
-    if layout is TensorLayout.NZ:
-        message = "A tensor that is run must be in ND, DN, MX_A_ZZ or MX_B_NN, not in NZ"
-        raise IRValueError(message)
+    if layout is TensorLayout.NZ and len(shape) != NZ_BLOCKED_RANK:
+        return _nz_positions(shape, bits)
     if layout.is_mx and len(shape) == _LOGICAL_RANK:
         return _box_positions(layout, shape)
     if stride and not (min(stride) >= 0 and is_injective(zip(shape, stride, strict=True))):
@@ -96,6 +100,28 @@ def _box_positions(layout: TensorLayout, shape: Sequence[int]) -> Positions:
     return (
         scale_offset_b(first, zero, groups=groups, columns=columns),
         scale_offset_b(zero, second, groups=groups, columns=columns),
+    )
+
+
+def _nz_positions(shape: Sequence[int], bits: int) -> Positions:
+    fault = nz_fault(shape, bits)
+    if fault is not None:
+        message = f"A tensor in NZ that is run must have {fault}"
+        raise IRValueError(message)
+    rows, columns = shape[-2:]
+    wide = nz_columns(bits)
+    column = np.arange(columns, dtype=np.int64)
+    matrix = (
+        np.arange(rows, dtype=np.int64) * wide,
+        column // wide * (rows * wide) + column % wide,
+    )
+    leading = packed_stride(TensorLayout.ND, (*shape[:-2], rows * columns))
+    return (
+        *(
+            np.arange(dim, dtype=np.int64) * step
+            for dim, step in zip(shape[:-2], leading, strict=False)
+        ),
+        *matrix,
     )
 
 

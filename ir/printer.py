@@ -18,9 +18,13 @@ from .core import (
     Function,
     FunctionType,
     IfStmt,
+    InCoreScopeStmt,
+    Level,
     ParamDirection,
     Program,
     ReturnStmt,
+    ScopeStmt,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -219,6 +223,8 @@ class _FunctionPrinter:
                 return self._while(stmt)
             case IfStmt():
                 return self._if(stmt, "if")
+            case ScopeStmt():
+                return self._scope(stmt)
             case BreakStmt():
                 return ["break"]
             case ContinueStmt():
@@ -290,6 +296,27 @@ class _FunctionPrinter:
         head = [*carried, *first()]
         body = self.block(stmt.body, stmt.return_vars)
         return _indented([*head, *([] if head and body == ["pass"] else body)])
+
+    def _scope(self, stmt: ScopeStmt) -> list[str]:
+        parts = [f"level={self._write.value(Level.CORE_GROUP)}"]
+        body = stmt.body
+        if isinstance(stmt, SpmdScopeStmt):
+            parts = [self._write.expr(stmt.core_num)]
+            if isinstance(body, InCoreScopeStmt):
+                body = body.body  # the text tells the two kinds of bodies apart by themselves
+            if stmt.sync_start:
+                parts.append("sync_start=True")
+        if stmt.name_hint:
+            parts.append(f"name_hint={self._write.value(stmt.name_hint)}")
+        for name, values in (("deps", stmt.deps), ("dumps", stmt.dumps)):
+            if values:
+                parts.append(f"{name}={self._write.value(list(values))}")
+        if stmt.allow_early_resolve:
+            parts.append("allow_early_resolve=True")
+        word = "spmd" if isinstance(stmt, SpmdScopeStmt) else "at"
+        lines = _indented(self.block(body, ()))
+        end = f" as {self._names.define(stmt.task_id)}" if stmt.task_id is not None else ""
+        return [f"with {self._prefix}.{word}({', '.join(parts)}){end}:", *lines]
 
     def _while(self, stmt: WhileStmt) -> list[str]:
         if not stmt.iter_args:

@@ -14,8 +14,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .cast_mode import CastMode
 from .dtypes import DType, Index, Int64
 from .expr import (
+    DUMP_VARS,
     BinaryExpr,
     BitNot,
     Call,
@@ -298,8 +300,11 @@ class Writer:
                 parts.append(f"{name}=True")
         if expr.predicate is not None:
             parts.append(f"predicate=({self.expr(expr.predicate)})")
-        if expr.attrs:
-            parts.append(f"attrs={self.value(expr.attrs)}")
+        attrs = dict(expr.attrs)
+        if DUMP_VARS in attrs:
+            parts.append(f"dumps={self.value(list(attrs.pop(DUMP_VARS)))}")
+        if attrs:
+            parts.append(f"attrs={self.value(attrs)}")
         return f"{self.prefix}.{word}({', '.join(parts)})"
 
     # ------------------------------------------------------------------------ attribute values
@@ -307,6 +312,8 @@ class Writer:
     def value(self, value: object) -> str:
         """Return the value of an attribute, of a keyword, or of a field of a view."""
         match value:
+            case CastMode():
+                return self.value(value.name)
             case Enum():
                 name = enum_name(type(value))
                 assert name is not None, f"the language has no name for {value!r}"

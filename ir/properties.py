@@ -27,6 +27,7 @@ class IRProperty(Enum):
     BreakContinueValid = "BreakContinueValid"
     PipelineLoopValid = "PipelineLoopValid"
     InOutUseValid = "InOutUseValid"
+    NoNestedInCore = "NoNestedInCore"
     SplitIncoreOrch = "SplitIncoreOrch"
     IncoreTileOps = "IncoreTileOps"
     TileOps2D = "TileOps2D"
@@ -90,5 +91,6 @@ STRUCTURAL = frozenset(
         IRProperty.BreakContinueValid,
         IRProperty.PipelineLoopValid,
         IRProperty.InOutUseValid,
+        IRProperty.NoNestedInCore,
     }
 )

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from .core import AssignStmt, ForStmt, Function, IfStmt, Program, WhileStmt
+from .core import AssignStmt, ForStmt, Function, IfStmt, Program, ScopeStmt, WhileStmt
 from .dtypes import Index, Int64
 from .expr import Call, ConstFloat, ConstInt, IterArg, Node, ScalarType, Submit, Type, Var
 from .types import TensorType, TileType
@@ -111,6 +111,12 @@ class _Comparer:
                 for name in ("condition", "then_body", "else_body"):
                     self.compare(getattr(left, name), getattr(right, name), f"{path}.{name}")
                 self._defines(left.return_vars, right.return_vars, f"{path}.return_vars")
+            case ScopeStmt():
+                self._fields(left, right, path, but="task_id")
+                if left.task_id is None or right.task_id is None:
+                    self.compare(left.task_id, right.task_id, f"{path}.task_id")
+                else:
+                    self.define(left.task_id, right.task_id, f"{path}.task_id")
             case ConstFloat():
                 same = struct.pack("<d", left.value) == struct.pack("<d", right.value)
                 if not same or left.dtype is not right.dtype:
@@ -123,13 +129,16 @@ class _Comparer:
                 for i, (a, b) in enumerate(zip(items, right, strict=True)):
                     self.compare(a, b, f"{path}[{i}]")
             case Node() | Type() if dataclasses.is_dataclass(left):
-                for spec in dataclasses.fields(left):
-                    if spec.name not in _IGNORED:
-                        a, b = getattr(left, spec.name), getattr(right, spec.name)
-                        self.compare(a, b, f"{path}.{spec.name}")
+                self._fields(left, right, path)
             case _:
                 if left != right:
                     raise _Difference(path, left, right)
+
+    def _fields(self, left: Any, right: Any, path: str, *, but: str | None = None) -> None:
+        for spec in dataclasses.fields(left):
+            if spec.name not in _IGNORED and spec.name != but:
+                a, b = getattr(left, spec.name), getattr(right, spec.name)
+                self.compare(a, b, f"{path}.{spec.name}")
 
     def _program(self, left: Program, right: Program, path: str) -> None:
         mine, theirs = [g.name for g in left.functions], [g.name for g in right.functions]

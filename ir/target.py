@@ -98,6 +98,9 @@ class Target:
     mad_pairs: tuple[tuple[str, str], ...] = spec(
         FieldType.PAIRS, Unit.COUNT, "Element types of left and right that mad_mx multiplies."
     )
+    vector_casts: tuple[tuple[str, str], ...] = spec(
+        FieldType.CASTS, Unit.COUNT, "Conversions that a vector core has an instruction for."
+    )
     scale_beat_bytes: int = spec(
         FieldType.INTEGER,
         Unit.BYTES,
@@ -112,8 +115,10 @@ class Target:
     drain_row_cycles: float = cycles("Least time of a row.", whole=False)
     drain_bytes_per_cycle: float = rate("FP32 bytes of a row, where that takes longer.")
     drain_misalignment_cycles: float = cycles(
-        "Added a row, times the odd part of ceil(columns / 8) less 1.", whole=False
+        "Added a row, times the odd part of its FP32 bytes in units of drain_c0_bytes less 1.",
+        whole=False,
     )
+    drain_c0_bytes: int = size("The unit in which a row is aligned.", least=4, multiple=4)
 
     def __post_init__(self) -> None:
         for name, rule in specs().items():
@@ -172,7 +177,7 @@ class Target:
         lines = [f"name = {json.dumps(self.name)}"]
         for name, rule in specs().items():
             value, origin = getattr(self, name), self.provenance[name]
-            pairs = rule.type is FieldType.PAIRS
+            pairs = rule.type.is_pairs
             shown = json.dumps([list(pair) for pair in value]) if pairs else repr(value)
             source, status = json.dumps(origin.source), json.dumps(origin.status.value)
             lines += [
@@ -316,7 +321,7 @@ def describe(target: Target) -> str:
     ]
     for name, rule in specs().items():
         value, origin = getattr(target, name), target.provenance[name]
-        pairs = rule.type is FieldType.PAIRS
+        pairs = rule.type.is_pairs
         shown = ", ".join("*".join(pair) for pair in value) if pairs else value
         cells = (f"`{name}`", shown, rule.rule, rule.doc, origin.status.value, origin.source)
         lines.append(f"| {' | '.join(map(str, cells))} |")

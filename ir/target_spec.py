@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NoReturn, TypeAlias, cast
 
+from .dtypes import DType
+from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from .errors import MachineError
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -13,6 +15,15 @@ Value: TypeAlias = int | float | Pairs
 
 MX_FAMILIES = (("E4M3", "E5M2"), ("E2M1", "E1M2"))
 """Element types of the cube's MX operands; a pair comes from one family, of one width."""
+
+CASTABLE = tuple(
+    sorted(
+        row.name
+        for row in (*FLOAT_FORMATS.values(), *INTEGER_FORMATS.values())
+        if row.dtype is not DType.E8M0
+    )
+)
+"""The dtypes that a conversion may be from or to; a scale is none."""
 
 
 class Unit(Enum):
@@ -49,6 +60,12 @@ class FieldType(Enum):
     INTEGER = "an integer"
     NUMBER = "a number"
     PAIRS = "a list of pairs of element types"
+    CASTS = "a list of pairs of dtypes, from and to"
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether the value is a list of pairs of names."""
+        return self in (FieldType.PAIRS, FieldType.CASTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,8 @@ class Spec:
         if self.type is FieldType.PAIRS:
             families = " or ".join(" and ".join(family) for family in MX_FAMILIES)
             return f"a non-empty list of pairs from {families}"
+        if self.type is FieldType.CASTS:
+            return f"a non-empty list of pairs of two different dtypes of {', '.join(CASTABLE)}"
         if self.power_of_two:
             return f"a power of two, {self.least} to {self.most}"
         multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
@@ -95,7 +114,7 @@ class Spec:
             MachineError: If it is of another type or breaks the rule.
         """
         match self.type:
-            case FieldType.PAIRS:
+            case FieldType.PAIRS | FieldType.CASTS:
                 return self._pairs(name, value)
             case FieldType.INTEGER:
                 if type(value) is not int or not self._allows(value):
@@ -117,7 +136,7 @@ class Spec:
         Raises:
             MachineError: As :meth:`checked`.
         """
-        if self.type is FieldType.PAIRS:
+        if self.type.is_pairs:
             return self.checked(name, [each.strip().split("*") for each in text.split(",")])
         try:
             return self.checked(name, int(text, 0))
@@ -146,7 +165,7 @@ class Spec:
         return True
 
     def _pairs(self, name: str, value: object) -> Pairs:
-        legal = [[a, b] for family in MX_FAMILIES for a in family for b in family]
+        legal = self._legal_pairs()
         given = [_items(each) for each in _items(value)]
         if not given:
             self.refuse(name, value)
@@ -154,6 +173,11 @@ class Spec:
             if each not in legal:
                 self.refuse(name, each)
         return tuple(sorted((a, b) for a, b in legal if [a, b] in given))
+
+    def _legal_pairs(self) -> list[list[str]]:
+        if self.type is FieldType.CASTS:
+            return [[a, b] for a in CASTABLE for b in CASTABLE if a != b]
+        return [[a, b] for family in MX_FAMILIES for a in family for b in family]
 
 
 def _items(value: object) -> list[object]:

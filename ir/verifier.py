@@ -58,6 +58,7 @@ RULES: dict[IRProperty, Rule] = {
     IRProperty.BreakContinueValid: Rule("BreakContinueCheck", structure.check_jumps),
     IRProperty.PipelineLoopValid: Rule("PipelineLoopCheck", structure.check_pipeline_loops),
     IRProperty.InOutUseValid: Rule("InOutUseCheck", flow.check_inout_use),
+    IRProperty.NoNestedInCore: Rule("NoNestedInCore", structure.check_regions),
     IRProperty.SplitIncoreOrch: Rule("SplitIncoreOrch", structure.check_split),
     IRProperty.IncoreTileOps: Rule("IncoreTileOps", structure.check_incore_ops),
     IRProperty.TileOps2D: Rule("TileOps2D", memory.check_tiles_2d),

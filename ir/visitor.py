@@ -8,6 +8,7 @@ A mutator copies on write: what does not change is handed back as the same objec
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .core import Function, Program, SeqStmts, Stmt, flatten_to_stmts
@@ -24,10 +25,11 @@ from .expr import (
     frozen_mapping,
     replace,
 )
+from .node_exprs import attribute_exprs, type_exprs
 from .types import TensorType, TensorView, TileType, TileView, TupleType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 NodeT = TypeVar("NodeT", bound=Node)
 _hook_names: dict[type, str] = {}
@@ -71,32 +73,6 @@ def _give_every_node_a_hook(owner: type) -> None:
             setattr(owner, name, _visit_unary)
         else:
             setattr(owner, name, _visit_plain)
-
-
-def type_exprs(type_: Type) -> tuple[Expr, ...]:
-    """Return the expressions that stand in a type: dimensions, strides, valid extents."""
-    match type_:
-        case TensorType():
-            view = type_.tensor_view
-            return type_.shape + (view.stride + view.valid_shape if view else ())
-        case TileType():
-            tile_view = type_.tile_view
-            if tile_view is None:
-                return type_.shape
-            start = () if tile_view.start_offset is None else (tile_view.start_offset,)
-            return type_.shape + tile_view.valid_shape + tile_view.stride + start
-        case TupleType():
-            return tuple(e for inner in type_.types for e in type_exprs(inner))
-        case _:
-            return ()
-
-
-def _expr_values(values: Mapping[str, Any]) -> Iterable[Expr]:
-    for value in values.values():
-        if isinstance(value, Expr):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from (v for v in cast("Sequence[object]", value) if isinstance(v, Expr))
 
 
 class IRVisitor:
@@ -156,7 +132,10 @@ class IRVisitor:
     def visit_children(self, node: Node) -> None:
         """Visit what `node` holds."""
         if isinstance(node, Call | Submit):
-            for expr in (*_expr_values(node.kwargs), *_expr_values(node.attrs)):
+            for expr in (
+                *attribute_exprs(node.kwargs.values()),
+                *attribute_exprs(node.attrs.values()),
+            ):
                 self.visit_expr(expr)
         for name in node.children:
             value: Node | tuple[Node, ...] | None = getattr(node, name)
@@ -293,14 +272,19 @@ class IRMutator:
             if not _differ(new, items):
                 return cast("object", value)
             return new if isinstance(value, list) else tuple(new)
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[str, object]", value)
+            changed = {key: self._visit_value(v) for key, v in entries.items()}
+            return changed if any(changed[k] is not entries[k] for k in entries) else entries
         return value
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
-        """Rewrite a sequence; statements that became sequences are opened in place."""
+        """Rewrite a sequence; those in it are opened, and of several one left stands alone."""
         new = tuple(self.visit_stmt(s) for s in op.stmts)
         if not _differ(new, op.stmts):
             return op
-        return replace(op, stmts=tuple(i for s in new for i in flatten_to_stmts(s)))
+        flat = tuple(i for s in new for i in flatten_to_stmts(s))
+        return flat[0] if len(flat) == 1 < len(op.stmts) else replace(op, stmts=flat)
 
     if TYPE_CHECKING:
 
@@ -399,6 +383,17 @@ def collect_def_vars(body: Stmt) -> tuple[Var, ...]:
             self.visit_children(op)
             for var in op.return_vars:
                 found.setdefault(var)
+
+        def visit_in_core_scope_stmt(self, op: Any) -> None:
+            self._scope(op)
+
+        def visit_spmd_scope_stmt(self, op: Any) -> None:
+            self._scope(op)
+
+        def _scope(self, op: Any) -> None:
+            self.visit_children(op)
+            if op.task_id is not None:
+                found.setdefault(op.task_id)
 
         def visit_while_stmt(self, op: Any) -> None:
             self._branching(op)

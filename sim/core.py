@@ -23,6 +23,7 @@ from .kernels import (
     Memory,
     gm_to_l1_boxes,
     gm_to_l1_nz,
+    gm_to_l1_nz_boxes,
     gm_to_l1_row,
     l1_to_bias,
     l1_to_l0a,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _NZ, _ROW, _BOXES = (
     int(action) for action in (Action.GM_TO_L1_NZ, Action.GM_TO_L1_ROW, Action.GM_TO_L1_BOXES)
 )
+_NZ_BOXES = int(Action.GM_TO_L1_NZ_BOXES)
 _L0A, _L0B, _BIAS = (
     int(action) for action in (Action.L1_TO_L0A, Action.L1_TO_L0B, Action.L1_TO_BIAS)
 )
@@ -206,6 +208,8 @@ def run_movements(
             good = gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
         elif action == _BOXES:
             good = gm_to_l1_boxes(memory, views, op, r0, r1, fault, mode)
+        elif action == _NZ_BOXES:
+            good = gm_to_l1_nz_boxes(memory, views, op, r0, r1, fault, mode)
         elif action == _ROW:
             good = gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
         elif action == _L0A:

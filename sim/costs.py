@@ -64,11 +64,11 @@ def l1_load_cycles(target: Target, *, size_bytes: int, to: Space) -> int:
 def drain_cycles(target: Target, *, rows: int, cols: int) -> int:
     """Return the cycles of a store of rows x cols FP32 numbers from L0C.
 
-    A row takes its least time or what its bytes take, whichever is longer; rows whose eighths do
-    not count a power of two are misaligned and take longer.
+    A row takes its least time or what its bytes take, whichever is longer; rows that do not count a
+    power of two of the units in which they are aligned take longer.
     """
-    eighths = ceil(cols / 8)
-    odd = eighths // (eighths & -eighths)
+    units = ceil(4 * cols / target.drain_c0_bytes)
+    odd = units // (units & -units)
     row = max(target.drain_row_cycles, 4 * cols / target.drain_bytes_per_cycle)
     row += target.drain_misalignment_cycles * (odd - 1)
     return ceil(target.drain_fixed_cycles + rows * row)
@@ -140,6 +140,8 @@ def _bytes(kernel: Kernel, each: Instruction) -> int:
     match each.row.timing:
         case TimingClass.GM_LOAD if each.row.has("nj"):
             return each["ni"] * each["nj"] * BOX_BYTES
+        case TimingClass.GM_LOAD if each.row.has("row_boxes"):
+            return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
         case TimingClass.GM_LOAD:
             rows = each["rows"] if each.row.has("rows") else 1
             return ceil(rows * each["cols"] * kernel.views[each["view"]].bits / 8)

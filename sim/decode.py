@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ..codegen.isa.encoding import decode_columns
-from ..codegen.isa.table import BY_OPCODE, FLAG_IDS
+from ..codegen.isa.table import AT, BY_OPCODE, FLAG_IDS, ROWS
 from ..codegen.isa.vocabulary import Convert, FieldKind, Pipe
 from ..ir.errors import ExecutableError
 from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
@@ -87,6 +88,7 @@ class Action(IntEnum):
     L1_TO_BIAS = 7
     L0C_TO_GM = 8
     MAD_MX = 9
+    GM_TO_L1_NZ_BOXES = 10
 
 
 WRITES: Final = "writes"
@@ -98,6 +100,10 @@ ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
     "gm_to_l1_nz": (Action.GM_TO_L1_NZ, ("view", "l1", "rows", "cols", "l1_rows")),
     "gm_to_l1_row": (Action.GM_TO_L1_ROW, ("view", "l1", "cols")),
     "gm_to_l1_boxes": (Action.GM_TO_L1_BOXES, ("view", "l1", "ni", "nj", "l1_nj")),
+    "gm_to_l1_nz_boxes": (
+        Action.GM_TO_L1_NZ_BOXES,
+        ("view", "l1", "col_boxes", "row_boxes", "dst_pitch"),
+    ),
     "l1_to_l0a": (
         Action.L1_TO_L0A,
         ("src", "dst", "row_boxes", "col_boxes", "src_pitch", "dst_pitch"),
@@ -113,6 +119,12 @@ ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
     ),
 }
 """Mnemonic to datapath and the fields that it wants, in the datapath's own order."""
+ACTIONS.update(
+    (row.mnemonic, ACTIONS[row.mnemonic.removesuffix(AT)]) for row in ROWS if row.has("xo")
+)
+
+IDENTITIES: Final = {"block_idx": 0, "block_num": 1}
+"""What a block reads of its place in the grid, as a number behind the kernel's scalar arguments."""
 
 ROLES: Final = {"set_flag": Role.SET, "wait_flag": Role.WAIT, "pipe_barrier": Role.BARRIER}
 
@@ -134,7 +146,7 @@ CONVERT_BITS: Final = {Convert.FP32: 32, Convert.BF16: 16, Convert.FP16: 16}
 
 _VIEW_BITS: Final = {"gm_to_l1_nz": (4, 8, 16, 32), "gm_to_l1_row": (4, 8, 16, 32)}
 _BOX_TAIL: Final = ((16, 2), (2, 1))
-_BOX_BITS: Final = 32 * 8
+_NZ_BITS: Final = (8, 16, 32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +195,7 @@ def decode(kernel: Kernel) -> Decoded:
     for index in range(count):
         row = BY_OPCODE[int(opcodes[index])]
         named = {f.name: int(v) for f, v in zip(row.fields, values[index], strict=False)}
-        decoded.scalar[index] = _scalar_words(row, named)
+        decoded.scalar[index] = _scalar_words(row, named, len(kernel.scalars))
         if row.mnemonic in ROLES:
             decoded.role[index] = _role(row, named)
             decoded.flags[index] = _flag_slot(named)
@@ -237,13 +249,13 @@ def transfers(decoded: Decoded) -> Table:
                 rows, cols, axis = op[2], op[3], 0
             case Action.GM_TO_L1_ROW:
                 rows, cols, axis = 1, op[2], 0
-            case Action.GM_TO_L1_BOXES:
+            case Action.GM_TO_L1_BOXES | Action.GM_TO_L1_NZ_BOXES:
                 rows, cols, axis = op[2], op[3], 1
             case _:
                 continue
         view = decoded.kernel.views[op[0]]
         outer, inner = (stride * view.bits for stride in view.strides[axis : axis + 2])
-        unit = view.bits if axis == 0 else _BOX_BITS
+        unit = view.bits * prod(view.dims[axis + 2 :]) if axis else view.bits
         table[index, :4] = 1, view.offset * view.bits, outer, inner
         if outer < inner:
             rows, cols, outer, inner = cols, rows, inner, outer
@@ -259,13 +271,15 @@ def bind_transfers(table: Table, decoded: Decoded, views: Table) -> Table:
     return bound
 
 
-def _scalar_words(row: Row, named: Mapping[str, int]) -> tuple[int, ...]:
+def _scalar_words(row: Row, named: Mapping[str, int], scalars: int) -> tuple[int, ...]:
     name = row.mnemonic
     if name in ROLES or name in ACTIONS:
         sources = [named[f.name] for f in row.fields if f.kind is FieldKind.REG]
         left, right = [*sources, -1, -1][:2]
         return ScalarOp.ISSUE, -1, left, right, 0
     is_immediate = name.endswith("i") and name != "movi"
+    if name in IDENTITIES:
+        return ScalarOp.LDPARAM, named["xd"], -1, -1, scalars + IDENTITIES[name]
     op = ScalarOp[(name[:-1] if is_immediate else name).upper()]
     number = named.get("imm", named.get("target", named.get("index", 0)))
     return op, named.get("xd", -1), named.get("xa", -1), named.get("xb", -1), number
@@ -305,6 +319,16 @@ def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str 
                 "of 8-bit elements whose last two dimensions are 16 x 2 with strides 2 and 1, not "
                 f"of {view.bits}-bit elements, dimensions {list(view.dims)} and strides "
                 f"{list(view.strides)}"
+            )
+        return None
+    if mnemonic == "gm_to_l1_nz_boxes":
+        wide = 256 // view.bits
+        tail = ((16, wide), (wide, 1))
+        if view.bits not in _NZ_BITS or (view.dims[3:], view.strides[3:]) != tail:
+            return (
+                "of elements of 8, 16 or 32 bits whose last two dimensions are 16 x c0 with strides "
+                f"c0 and 1, c0 of 32 bytes, not of {view.bits}-bit elements, dimensions "
+                f"{list(view.dims)} and strides {list(view.strides)}"
             )
         return None
     if view.bits not in _VIEW_BITS[mnemonic]:

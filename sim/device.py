@@ -106,7 +106,13 @@ def simulate(
         _Options(functional, timing, Checks.of(checks), max_instructions),
     )
     for index, task in enumerate(graph.tasks):
-        run.task(index, task)
+        try:
+            run.task(index, task)
+        except SimulationFault as fault:
+            if task.blocks > 1:
+                where = f"it happens in block {task.block} of {task.blocks}"
+                fault.note = where if fault.note is None else f"{fault.note}; {where}"
+            raise
     return run.result(graph)
 
 
@@ -170,7 +176,7 @@ class _Launch:
         timed = self._time(prepared, stream, views) if self.options.timing else None
         if self.options.functional:
             self._execute(decoded, stream, views, timed)
-        run = TaskRun(index, 0, self.now, decoded, stream, timed)
+        run = TaskRun(index, 0, self.now, decoded, stream, timed, task.block, task.blocks)
         self.runs.append(run)
         self.now += run.cycles
         self._count(prepared, stream)
@@ -203,6 +209,8 @@ class _Launch:
             return resolve(
                 decoded,
                 task.scalars,
+                block=task.block,
+                blocks=task.blocks,
                 scalar_cycles=self.target.scalar_cycles,
                 branch_cycles=self.target.branch_taken_cycles,
                 max_instructions=self.options.max_instructions,

@@ -45,6 +45,9 @@ class Spaces(NamedTuple):
 
 SPACE: Final = Spaces(*(int(space) for space in Space))
 
+UNIT: Final = 32
+"""Bytes that a register counts where it tells a distance in L1; without one it reads as 0."""
+
 CHECK, MOVE, TRACK, REPORT = 0, 1, 2, 3
 """Modes: check bounds only; move bytes; move written masks too; and report what reaches a result
 without ever having been written."""
@@ -248,11 +251,33 @@ def gm_to_l1_boxes(
 
 
 @inner
+def gm_to_l1_nz_boxes(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Copy columns of operand boxes of a rank-5 view [1, P, Q, 16, c0] into L1."""
+    view, address, columns, rows, pitch = views[op[0]], op[1], op[2], op[3], op[4]
+    if not (window_ok(view, 1, r0, columns, fault) and window_ok(view, 2, r1, rows, fault)):
+        return False
+    if not local_ok(memory, SPACE.l1, address, ((columns - 1) * pitch + rows) * 512, fault):
+        return False
+    if mode == CHECK:
+        return True
+    width = view[BITS] // 8
+    base = memory.bases[SPACE.l1] + address
+    for j in range(columns):
+        for i in range(rows):
+            element = (r0 + j) * view[STRIDES + 1] + (r1 + i) * view[STRIDES + 2]
+            source = view[BASE] + (view[OFFSET] + element) * width
+            _fetch(memory, source, base + (j * pitch + i) * 512, 512, mode)
+    return True
+
+
+@inner
 def l1_to_l0a(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Copy boxes of 512 bytes from L1 to L0A."""
-    source, target, row_boxes, col_boxes = op[0], op[1], op[2], op[3]
+    source, target, row_boxes, col_boxes = op[0] + r0 * UNIT, op[1], op[2], op[3]
     source_pitch, target_pitch = op[4], op[5]
     size = row_boxes * 512
     if not local_ok(memory, SPACE.l1, source, (col_boxes - 1) * source_pitch * 512 + size, fault):
@@ -274,7 +299,7 @@ def l1_to_l0b(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Transpose a k x n tile from L1 boxes (rows along K) to L0B boxes (rows along N)."""
-    source, target, bits, k, n, tile_k = op[0], op[1], op[2], op[3], op[4], op[5]
+    source, target, bits, k, n, tile_k = op[0] + r0 * UNIT, op[1], op[2], op[3], op[4], op[5]
     per_segment = 256 // bits
     boxes_k, boxes_n = -(-k // per_segment), -(-n // 16)
     lines = (-(-n // per_segment) - 1) * tile_k + k
@@ -328,7 +353,8 @@ def l1_to_scale(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Copy scale boxes from L1 to the scale buffer of either operand."""
-    source, target, row_boxes, col_boxes, pitch, space = op[0], op[1], op[2], op[3], op[4], op[5]
+    source, target, row_boxes, col_boxes = op[0] + r0 * UNIT, op[1], op[2], op[3]
+    pitch, space = op[4], op[5]
     if not local_ok(memory, SPACE.l1, source, ((row_boxes - 1) * pitch + col_boxes) * 32, fault):
         return False
     if not local_ok(memory, space, target, row_boxes * col_boxes * 32, fault):
@@ -348,7 +374,7 @@ def l1_to_bias(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Copy bytes from L1 to the bias table."""
-    source, target, size = op[0], op[1], op[2]
+    source, target, size = op[0] + r0 * UNIT, op[1], op[2]
     if not local_ok(memory, SPACE.l1, source, size, fault):
         return False
     if not local_ok(memory, SPACE.bias, target, size, fault):

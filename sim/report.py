@@ -80,6 +80,8 @@ class TaskRun:
         decoded: Its kernel.
         stream: Its resolved instructions.
         timing: Their times, or None if the run was not timed.
+        block: Number of the block of its grid.
+        blocks: Blocks of the grid.
     """
 
     index: int
@@ -88,6 +90,8 @@ class TaskRun:
     decoded: Decoded
     stream: Stream
     timing: Timing | None
+    block: int = 0
+    blocks: int = 1
 
     @property
     def cycles(self) -> int:
@@ -178,6 +182,8 @@ def _timeline_event(event: Any, run: TaskRun) -> TimelineEvent:
     kernel = run.decoded.kernel
     instruction, span = kernel.program[index], kernel.span(index)
     args: dict[str, Any] = {"kernel": kernel.name, "instruction": index}
+    if run.blocks > 1:
+        args["block"] = f"{run.block} of {run.blocks}"
     if run.decoded.role[index] in (Role.SET, Role.WAIT):
         source, destination, number = flag_of(int(run.decoded.flags[index]))
         args |= {"flag": f"{source.name}->{destination.name} {number}"}

@@ -96,6 +96,8 @@ def resolve(
     decoded: Decoded,
     arguments: Sequence[int],
     *,
+    block: int = 0,
+    blocks: int = 1,
     scalar_cycles: int = 1,
     branch_cycles: int = 2,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
@@ -105,6 +107,8 @@ def resolve(
     Args:
         decoded: The kernel.
         arguments: Signed 64-bit scalar arguments, in order.
+        block: Number of the block that runs.
+        blocks: Blocks of its grid.
         scalar_cycles: Cycles of an instruction.
         branch_cycles: Cycles of a taken branch.
         max_instructions: Executed instructions allowed.
@@ -114,7 +118,7 @@ def resolve(
     """
     registers = np.zeros(REGISTERS, np.int64)
     cursor = np.zeros(_CURSOR_WORDS, np.int64)
-    params = np.array([*arguments, 0], np.int64)
+    params = np.array([*arguments, block, blocks], np.int64)
     costs = np.array([scalar_cycles, branch_cycles, max_instructions], np.int64)
     fault = new_fault()
     chunks: list[Table] = []

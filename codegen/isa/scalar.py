@@ -133,6 +133,22 @@ SCALAR: tuple[Row, ...] = (
         ),
         flow=Flow.BRANCH,
     ),
+    Row(
+        "block_idx",
+        0x09,
+        Pipe.S,
+        TimingClass.SCALAR,
+        "xd becomes the number of the block that runs, counted from 0; 0 outside of a grid.",
+        (reg("xd", 8, "Result.", written=True),),
+    ),
+    Row(
+        "block_num",
+        0x0A,
+        Pipe.S,
+        TimingClass.SCALAR,
+        "xd becomes the number of blocks of the grid that the kernel runs in; 1 outside of a grid.",
+        (reg("xd", 8, "Result.", written=True),),
+    ),
     *_binary_rows(),
 )
 """Rows of the scalar unit, control flow first."""

@@ -170,6 +170,27 @@ _MTE2 = (
         writes=(Space.L1,),
         rules=(at_most("nj", "l1_nj"),),
     ),
+    Row(
+        "gm_to_l1_nz_boxes",
+        0x63,
+        Pipe.MTE2,
+        TimingClass.GM_LOAD,
+        "Copies col_boxes x row_boxes boxes of 512 bytes from box (xj, xi) on of a rank-5 view "
+        "[1, P, Q, 16, c0] into L1, c0 = 256 / element bits: box (j, i) of the window goes to byte "
+        "l1 + (j * dst_pitch + i) * 512. The window must lie inside the view.",
+        (
+            view("view", 8, 5, "A rank-5 view whose boxes are packed."),
+            reg("xj", 18, "First box along the second dimension."),
+            reg("xi", 23, "First box along the third dimension."),
+            addr("l1", 28, Space.L1, "Where box (0, 0) of the window goes."),
+            imm("col_boxes", 64, 16, "Boxes along the second dimension.", least=1),
+            imm("row_boxes", 80, 16, "Boxes along the third dimension.", least=1),
+            imm("dst_pitch", 96, 16, "Boxes from one column of boxes to the next in L1.", least=1),
+        ),
+        reads=(Space.GM,),
+        writes=(Space.L1,),
+        rules=(at_most("row_boxes", "dst_pitch"),),
+    ),
 )
 
 
@@ -194,7 +215,7 @@ def _scale_move(mnemonic: str, opcode: int, space: Space) -> Row:
     )
 
 
-_MTE1 = (
+_TO_L0 = (
     Row(
         "l1_to_l0a",
         0x70,
@@ -253,6 +274,27 @@ _MTE1 = (
         writes=(Space.BIAS,),
     ),
 )
+
+AT = "_at"
+"""Ends the name of a transfer from L1 that takes its place in the source from a register."""
+
+
+def _from_register(row: Row) -> Row:
+    """Return the same transfer, its source told by an address and a register."""
+    return Row(
+        row.mnemonic + AT,
+        row.opcode + 8,
+        row.pipe,
+        row.timing,
+        f"Does what {row.mnemonic} does, with src + xo * 32 in place of src.",
+        (*row.fields, reg("xo", 56, "Distance of the source from src in units of 32 bytes.")),
+        reads=row.reads,
+        writes=row.writes,
+        rules=row.rules,
+    )
+
+
+_MTE1 = (*_TO_L0, *(_from_register(row) for row in _TO_L0))
 
 _M = (
     Row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core import (
     AssignStmt,
@@ -13,8 +13,11 @@ from ..core import (
     EvalStmt,
     ForStmt,
     IfStmt,
+    InCoreScopeStmt,
     ReturnStmt,
+    ScopeStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -30,6 +33,7 @@ from ..expr import (
     GlobalVar,
     IterArg,
     MakeTuple,
+    Submit,
     TupleGetItemExpr,
     UnaryExpr,
     Var,
@@ -40,9 +44,11 @@ from ..ops.values import Evaluation
 from .scalars import evaluate_binary, evaluate_unary, in_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from ..ops.values import Progress
     from ..types import Dims
+    from .budget import Budget
 
 Value = Any
 """A TensorValue, an MXArray, a TileValue, a Python scalar, a tuple of values, or None."""
@@ -73,23 +79,40 @@ class Yielded:
 Signal = Jump | Returned | Yielded | None
 
 
+class Runner(Protocol):
+    """What an activation asks of the program around it."""
+
+    @property
+    def progress(self) -> Progress:
+        """Where the program stands."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """How much it has done of what it may do."""
+        ...
+
+    def call(self, call: Call | Submit, values: list[Value]) -> tuple[Value, ...]:
+        """Run the function that a call names on argument values and return its results."""
+        ...
+
+    def leave_out(self, submit: Submit, values: list[Value]) -> tuple[Value, ...]:
+        """Return the results of a launch that does not take place: its outputs as they are."""
+        ...
+
+
 class Frame:
     """The variables of one activation.
 
     Args:
         arguments: Parameter to value.
-        call: Runs a function of the program on argument values.
+        runner: Runs the functions of the program.
         sum_order: The order of summation in matmuls.
     """
 
-    def __init__(
-        self,
-        arguments: dict[Var, Value],
-        call: Callable[[Call, list[Value]], Value],
-        sum_order: str,
-    ) -> None:
+    def __init__(self, arguments: dict[Var, Value], runner: Runner, sum_order: str) -> None:
         self._values = arguments
-        self._call = call
+        self._runner = runner
         self._sum = sum_order
 
     # ------------------------------------------------------------------- statements
@@ -119,6 +142,8 @@ class Frame:
                 return self._run_while(stmt)
             case IfStmt():
                 return self._run_if(stmt)
+            case ScopeStmt():
+                self._run_scope(stmt)
             case YieldStmt(value):
                 return Yielded(tuple(self.evaluate(e) for e in value))
             case ReturnStmt(value):
@@ -138,7 +163,9 @@ class Frame:
             message = "The step of a loop must not be zero"
             raise IRValueError(message, stmt.span)
         self._enter(stmt.iter_args)
+        budget = self._runner.budget
         for index in range(start, stop, step):
+            budget.round(stmt.span)
             self._values[stmt.loop_var] = index
             signal = self._trip(stmt.body, stmt.iter_args)
             if isinstance(signal, Returned):
@@ -150,7 +177,9 @@ class Frame:
 
     def _run_while(self, stmt: WhileStmt) -> Signal:
         self._enter(stmt.iter_args)
+        budget = self._runner.budget
         while self.evaluate(stmt.condition):
+            budget.round(stmt.span, asks=True)
             signal = self._trip(stmt.body, stmt.iter_args)
             if isinstance(signal, Returned):
                 return signal
@@ -183,6 +212,59 @@ class Frame:
         self._values.update(zip(stmt.return_vars, signal.values, strict=True))
         return None
 
+    # ------------------------------------------------------------------- launches
+
+    def _run_scope(self, stmt: ScopeStmt) -> None:
+        """Run a region at its place: what it depends on has been done before."""
+        for dep in stmt.deps:
+            self.evaluate(dep)
+        if isinstance(stmt, SpmdScopeStmt):
+            before = dict(self._values)
+            for _ in self._blocks(stmt.core_num):
+                self._values.update(before)
+                self._run_region(stmt)
+        else:
+            self._run_region(stmt)
+        if stmt.task_id is not None:
+            self._values[stmt.task_id] = self._runner.progress.new_task()
+
+    def _run_region(self, stmt: ScopeStmt) -> None:
+        if isinstance(stmt, InCoreScopeStmt):
+            with self._runner.budget.kernel(stmt.name_hint or "region", stmt.span):
+                signal = self.run(stmt.body)
+        else:
+            signal = self.run(stmt.body)
+        if signal is not None:
+            message = "A region that is launched must not be left by return, break or continue"
+            raise IRValueError(message, stmt.span)
+
+    def _blocks(self, count: Expr | None) -> Iterator[None]:
+        """Stand in each block of a grid, one after another."""
+        blocks = 1 if count is None else int(self.evaluate(count))
+        if count is not None and blocks < 1:
+            message = f"A grid must have 1 block or more, not {blocks}"
+            raise IRValueError(message, count.span)
+        if count is not None:
+            self._runner.budget.grid(blocks, count.span)
+        progress = self._runner.progress
+        outer = progress.block, progress.blocks
+        for block in range(blocks):
+            progress.block, progress.blocks = block, blocks
+            yield
+        progress.block, progress.blocks = outer
+
+    def _submit(self, submit: Submit) -> Value:
+        values = [self.evaluate(arg) for arg in submit.args]
+        for dep in submit.deps:
+            self.evaluate(dep)
+        results: tuple[Value, ...] = ()
+        if submit.predicate is not None and not self.evaluate(submit.predicate):
+            results = self._runner.leave_out(submit, values)
+        else:
+            for _ in self._blocks(submit.core_num):
+                results = self._runner.call(submit, list(values))
+        return (*results, self._runner.progress.new_task())
+
     # ------------------------------------------------------------------- expressions
 
     def evaluate(self, expr: Expr) -> Value:
@@ -210,9 +292,12 @@ class Frame:
             case TupleGetItemExpr():
                 return self.evaluate(expr.tuple)[expr.index]
             case Call(op=GlobalVar()):
-                return self._call(expr, [self.evaluate(arg) for arg in expr.args])
+                results = self._runner.call(expr, [self.evaluate(arg) for arg in expr.args])
+                return results[0] if len(results) == 1 else results or None
             case Call():
                 return self._run_op(expr)
+            case Submit():
+                return self._submit(expr)
             case _:
                 message = f"A {type(expr).__name__} cannot be run"
                 raise IRTypeError(message, expr.span)
@@ -221,7 +306,7 @@ class Frame:
         row = get_op(call.name, call.span)
         values = [self.evaluate(arg) for arg in call.args]
         site = CallSite(row, call.args, call.kwargs, call.span)
-        run = Evaluation(site, call, self._extents, self._sum)
+        run = Evaluation(site, call, self._extents, self._sum, self._runner.progress)
         try:
             return row.meaning(run, *values)
         except UserError as error:

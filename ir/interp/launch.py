@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..binding import (
+    SCRATCH_OUTPUTS,
     Bound,
     BoundTensor,
     bind_inputs,
@@ -18,14 +19,17 @@ from ..binding import (
 )
 from ..core import FunctionType, ParamDirection, Program
 from ..errors import InputError, IRTypeError, IRValueError
-from ..expr import Call, Expr, ScalarType
+from ..expr import Call, Expr, ScalarType, Submit
 from ..mx_uses import CompoundUses
 from ..numerics.elements import Summation
 from ..numerics.mxarray import MXArray
 from ..ops.row import describe_type
-from ..ops.values import TensorValue
+from ..ops.values import Progress, TensorValue
 from ..suggest import near
+from ..tensor_roots import returned_params
 from ..types import TensorType, constant_dims
+from ..verification.structure import CORE_TYPES
+from .budget import Budget
 from .frame import Frame, Returned, Value
 
 if TYPE_CHECKING:
@@ -69,13 +73,16 @@ def interpret_program(
     axes = CompoundUses(program).grouped_axes(function)
     bound = bind_inputs(function, inputs, grouped_axes=axes)
     values: list[Value] = [_value(bound[source_name(param)]) for param in function.params]
-    returned = _Runner(program, order).run(function, values)
+    returned = _Runner(program, order, function.name).run(function, values)
     outputs: dict[str, npt.NDArray[Any]] = {}
     buffers: list[object] = []
+    scratch = function.attrs.get(SCRATCH_OUTPUTS, ())
     for param, direction, value in zip(
         function.params, function.param_directions, values, strict=True
     ):
         if direction is not ParamDirection.In and isinstance(param.type, TensorType):
+            if param.name_hint in scratch:
+                continue
             outputs[source_name(param)] = to_array(BoundTensor(value.buffer, param.type))
             buffers.append(value.buffer)
     for expr, value in zip(returned.exprs, returned.values, strict=True):
@@ -143,40 +150,63 @@ def _result(expr: Expr, value: Value) -> npt.NDArray[Any]:
 class _Runner:
     """Calls functions of one program."""
 
-    def __init__(self, program: Program, sum_order: str) -> None:
+    def __init__(self, program: Program, sum_order: str, entry: str) -> None:
         self._program = program
         self._sum = sum_order
         self._depth = 0
+        self.progress = Progress()
+        self.budget = Budget(entry)
 
     def run(self, function: Function, values: list[Value]) -> Returned:
         """Run a function on argument values."""
-        frame = Frame(dict(zip(function.params, values, strict=True)), self.call, self._sum)
+        frame = Frame(dict(zip(function.params, values, strict=True)), self, self._sum)
         self._depth += 1
-        signal = frame.run(function.body)
+        if function.func_type in CORE_TYPES:
+            with self.budget.kernel(function.name, function.span):
+                signal = frame.run(function.body)
+        else:
+            signal = frame.run(function.body)
         self._depth -= 1
         return signal if isinstance(signal, Returned) else Returned((), ())
 
-    def call(self, call: Call, values: list[Value]) -> Value:
-        """Run the function that a call names and return its result, its results, or None."""
-        function = self._program.get_function(call.name)
-        if function is None:
-            names = [f.name for f in self._program.functions.values()]
-            message = f"{call.name!r} must name a function of the program"
-            raise IRValueError(message, call.span, hint=near(call.name, names))
-        if len(values) != len(function.params):
-            message = f"{call.name} takes {len(function.params)} arguments, not {len(values)}"
-            raise IRTypeError(message, call.span)
+    def call(self, call: Call | Submit, values: list[Value]) -> tuple[Value, ...]:
+        """Run the function that a call names and return its results."""
+        function = self._callee(call, values)
+        name = function.name
         if self._depth >= _DEEPEST_CALL:
-            message = f"Calls must not nest deeper than {_DEEPEST_CALL}, as those of {call.name} do"
+            message = f"Calls must not nest deeper than {_DEEPEST_CALL}, as those of {name} do"
             raise IRValueError(message, call.span)
         arguments = [
             self._argument(call, param.name_hint, param.type, value)
             for param, value in zip(function.params, values, strict=True)
         ]
-        results = self.run(function, arguments).values
-        return results[0] if len(results) == 1 else results or None
+        return self.run(function, arguments).values
 
-    def _argument(self, call: Call, name: str, type_: Any, value: Value) -> Value:
+    def leave_out(self, submit: Submit, values: list[Value]) -> tuple[Value, ...]:
+        """Return the results of a launch that does not take place: its outputs as they are."""
+        function = self._callee(submit, values)
+        numbers = returned_params(function, self._program)
+        if None in numbers:
+            message = (
+                "A launch with a predicate must be of a function that returns its outputs, but "
+                f"{function.name} returns something else"
+            )
+            raise IRTypeError(message, submit.span)
+        return tuple(values[number] for number in numbers if number is not None)
+
+    def _callee(self, call: Call | Submit, values: list[Value]) -> Function:
+        name = call.op.name
+        function = self._program.get_function(name)
+        if function is None:
+            names = [f.name for f in self._program.functions.values()]
+            message = f"{name!r} must name a function of the program"
+            raise IRValueError(message, call.span, hint=near(name, names))
+        if len(values) != len(function.params):
+            message = f"{name} takes {len(function.params)} arguments, not {len(values)}"
+            raise IRTypeError(message, call.span)
+        return function
+
+    def _argument(self, call: Call | Submit, name: str, type_: Any, value: Value) -> Value:
         """Return a tensor argument as the callee's parameter looks at it."""
         if isinstance(type_, TensorType) and isinstance(value, MXArray):
             _check_array(call, name, type_, value)
@@ -185,19 +215,19 @@ class _Runner:
         shape = tensor_shape(type_, name)
         wanted, found = (type_.dtype, shape, type_.layout), (value.dtype, value.shape, value.layout)
         if wanted != found:
-            message = f"{name} of {call.name} must be {_tell(*wanted)}, not {_tell(*found)}"
+            message = f"{name} of {call.op.name} must be {_tell(*wanted)}, not {_tell(*found)}"
             raise IRTypeError(message, call.span)
         return _tensor_value(value.buffer, type_) if type_.stride else value
 
 
-def _check_array(call: Call, name: str, type_: TensorType, value: MXArray) -> None:
+def _check_array(call: Call | Submit, name: str, type_: TensorType, value: MXArray) -> None:
     shape = tensor_shape(type_, name)
     if (type_.dtype, shape) != (value.dtype, value.shape):
         wanted, found = (
             f"{dtype.name} [{', '.join(map(str, dims))}]"
             for dtype, dims in ((type_.dtype, shape), (value.dtype, value.shape))
         )
-        message = f"{name} of {call.name} must be {wanted}, not {found}"
+        message = f"{name} of {call.op.name} must be {wanted}, not {found}"
         raise IRTypeError(message, call.span)
 
 

@@ -3,13 +3,18 @@
 A kernel is Python text that is parsed and never run:
 
 * `@pl.program` on a class and `@pl.function` on its methods make a program;
+* `@pl.jit` and `@pl.jit.incore` on functions make one too, which `specialize()` returns;
+  `@pl.inline` makes a template;
 * `pl.Tensor[[64, 128], pl.FP32]`, `pl.Tile`, `pl.Scalar`, `pl.Out`, `pl.InOut` and `pl.Tuple`
   annotate parameters, variables and results;
 * `pl.load`, `pl.move`, `pl.matmul_mx`, … are the ops, each a row of the table in `scalebox.ir.ops`;
   `pl.tile.x` and `pl.tensor.x` are their full names;
 * `pl.Tensor[[64, 128], pl.MXFP8_E4M3]` is a tensor of a compound dtype, elements and scales in one;
   `pl.matmul` multiplies two of them;
-* `pl.range` and `pl.pipeline` head loops; `pl.min`, `pl.max`, `pl.cast` and `pl.const` make scalars;
+* `pl.range`, `pl.parallel`, `pl.unroll` and `pl.pipeline` head loops; `pl.min`, `pl.max`,
+  `pl.cast` and `pl.const` make scalars; `pl.cast` converts tiles as well;
+* `pl.at` and `pl.spmd` head regions that are launched, the second once for every block of a grid;
+  `pl.submit` and `pl.spmd_submit` launch a kernel and name the launch;
 * `pl.param` makes a size that the command line can replace; `pl.parse` and `pl.loads` read text.
 """
 
@@ -32,6 +37,7 @@ from ..types import (
 from .constants import const
 from .decorators import function, program
 from .forms import InOut, Out, Scalar, Tensor, Tile, Tuple
+from .jitted import JITFunction, inline, jit
 from .markers import (
     INTRINSICS,
     Intrinsic,
@@ -49,6 +55,7 @@ install_hook()
 
 tile: Final = OpNamespace("tile")
 tensor: Final = OpNamespace("tensor")
+system: Final = OpNamespace("system")
 
 Mem = MemorySpace
 parse_program = parse
@@ -58,6 +65,7 @@ __all__ = [
     "ForKind",
     "FunctionType",
     "InOut",
+    "JITFunction",
     "KernelFile",
     "Level",
     "Mem",
@@ -77,6 +85,8 @@ __all__ = [
     "Tuple",
     "const",
     "function",
+    "inline",
+    "jit",
     "load_file",
     "loads",
     "param",
@@ -84,6 +94,7 @@ __all__ = [
     "parse",
     "parse_program",
     "program",
+    "system",
     "tensor",
     "tile",
 ]

@@ -78,6 +78,8 @@ class AnnotationParser:
     def parameter(self, node: ast.expr) -> tuple[Written, ParamDirection]:
         """Return type and direction of a parameter."""
         item = self._item(node)
+        if self._context.jit and isinstance(item.value, SimpleDType):
+            return Written(ScalarType(item.value)), ParamDirection.In
         kind, items = self._opened(item)
         if kind not in _DIRECTIONS:
             written = self._written(item)

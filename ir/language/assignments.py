@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..core import AssignStmt, Stmt
-from ..errors import ParserTypeError, SSAViolationError, UnsupportedFeatureError
-from ..expr import Call, Expr, GlobalVar, TupleGetItemExpr, UnknownType, replace
+from ..errors import (
+    ParserTypeError,
+    ScopeIsolationError,
+    SSAViolationError,
+    UnsupportedFeatureError,
+)
+from ..expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, UnknownType, replace
 from ..types import TupleType
+from .capture import NOT_CONSTANT
 from .constants import literal_as
 from .context import plural
 from .expressions import kind_of
@@ -33,14 +39,26 @@ class AssignmentParser:
         self, target: ast.expr, written: Written | None, value: ast.expr, node: ast.stmt
     ) -> list[Stmt]:
         """Return `target = value`; `written` is what the name is annotated with."""
-        name = self.name(target)
+        self.name(target)
         made = self._expressions.parse(value, written.type if written else None)
+        return self.bound(target, written, made, value, node)
+
+    def bound(
+        self,
+        target: ast.expr,
+        written: Written | None,
+        made: Expr,
+        value: ast.expr,
+        node: ast.stmt,
+    ) -> list[Stmt]:
+        """Return the assignment of `made`, which `value` says, to `target`."""
+        name = self.name(target)
         if written is not None:
             made = literal_as(made, written.type)
         type_ = self.checked_type(written, made.type, f"{name!r}", value)
         if isinstance(type_, UnknownType):
             raise self.no_result(made, value)
-        if isinstance(made, Call) and type_ is not made.type:
+        if isinstance(made, Call | Submit) and type_ is not made.type:
             made = replace(made, type=type_)
         var = self.assigned(name, type_, target)
         return [AssignStmt(var, made, self._context.span(node))]
@@ -95,22 +113,31 @@ class AssignmentParser:
         """Return the variable that an assignment to `name` writes.
 
         Raises:
+            ScopeIsolationError: When it is that of a value outside of the region at hand.
             SSAViolationError: When the name belongs to a loop, or `strict_ssa` forbids a second one.
             ParserTypeError: When the name already stands for a value of another type.
         """
         scope = self._context.scope
         span = self._context.span(where)
         old = scope.variables.get(name)
+        if name in self._context.capture.fixed:
+            raise self._is_constant(name, where)
         if old is None:
             return scope.define(name, type_, span)
         note = f"{name!r} is defined at {old.span}" if old.span.is_known else None
         if name in scope.loop_names:
             message = f"{name!r} belongs to the loop and must not be assigned in it"
             raise self._context.error(SSAViolationError, message, where, note=note)
+        if name in scope.outer:
+            message = f"{name!r} must not be assigned in a region that is launched, but before it"
+            hint = "a region hands out tensors only; use another name for what is its own"
+            raise self._context.error(ScopeIsolationError, message, where, hint=hint, note=note)
         if self._context.strict_ssa:
             message = f"{name!r} must be assigned only once under strict_ssa"
             hint = "use another name"
             raise self._context.error(SSAViolationError, message, where, hint=hint, note=note)
+        if old.type != type_ and self._context.jit and scope.is_from_here(old):
+            return scope.define(name, type_, span)
         if old.type != type_:
             fault = mismatch(old.type, type_) or "must keep its memory space and its view"
             message = f"{name!r} is assigned a second time and {fault}"
@@ -149,3 +176,31 @@ class AssignmentParser:
         if name in scope and not self._context.strict_ssa:
             return scope.variables[name]
         return scope.define(name, type_, span)
+
+    def define_shape(self, target: ast.expr, value: ast.expr) -> bool:
+        """Take `M, N = x.shape` and `M = x.shape[0]` as constants; return whether it is such."""
+        of_shape = value.value if isinstance(value, ast.Subscript) else value
+        is_shape = isinstance(of_shape, ast.Attribute) and of_shape.attr == "shape"
+        dims = self._context.capture.fold(value) if is_shape and self._context.jit else NOT_CONSTANT
+        if dims is NOT_CONSTANT:
+            return False
+        targets: list[ast.expr] = [target]
+        sizes: list[object] = [dims]
+        if isinstance(target, ast.Tuple):
+            targets = target.elts
+            sizes = list(cast("tuple[object, ...]", dims)) if isinstance(dims, tuple) else sizes
+        if len(targets) != len(sizes):
+            message = f"{plural(len(sizes), 'extent')} of a shape must be given as many names, not {len(targets)}"
+            raise self._context.error(ParserTypeError, message, target)
+        for element, size in zip(targets, sizes, strict=True):
+            name = self.name(element)
+            fixed = self._context.capture.fixed
+            if name in self._context.scope or fixed.get(name, size) != size:
+                raise self._is_constant(name, element)
+            self._context.capture.define(name, size)
+        return True
+
+    def _is_constant(self, name: str, where: ast.AST) -> SSAViolationError:
+        message = f"{name!r} must not be assigned twice: it is a constant, taken from a shape"
+        hint = "use another name"
+        return self._context.error(SSAViolationError, message, where, hint=hint)

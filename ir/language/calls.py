@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import ast
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from .. import scalar_ops
-from ..core import Function
-from ..dtypes import DType, SimpleDType
+from ..core import Function, FunctionType
+from ..dtypes import DType
 from ..errors import (
     InvalidOperationError,
     IRTypeError,
     IRValueError,
-    ParserSyntaxError,
     ParserTypeError,
     UndefinedVariableError,
     UnsupportedFeatureError,
 )
 from ..expr import (
+    DUMP_VARS,
     Call,
     Expr,
     GlobalVar,
-    Max,
-    Min,
     Op,
     ScalarType,
     UnknownType,
     replace,
 )
 from ..ops import ROWS, Attribute, deduce_type
-from ..ops.checks import is_blocked
+from ..ops.checks import has_pass_form
 from ..suggest import near
-from ..types import TensorType, TupleType
+from ..types import TensorType, TileType, TupleType
+from ..verification.walk import uses
 from ..visitor import rewrite_type, substitute_expr
 from .capture import NOT_CONSTANT, describe
-from .constants import const, literal_as, typed_constant
+from .constants import const, literal_as
 from .context import plural
-from .markers import INTRINSICS, Intrinsic, OpName, Unsupported
+from .jitted import JITFunction
+from .markers import Intrinsic, OpName, Unsupported
 from .names import DTYPES, OP_ALIASES, enum_name, is_attribute_value
+from .scalar_calls import ScalarCallParser
 from .typecheck import mismatch
 
 if TYPE_CHECKING:
@@ -59,12 +59,19 @@ _PYTHON_WORDS: Final = {
 }
 
 
+#: Keywords of a launch, which a plain call does not have.
+LAUNCH_KEYWORDS: Final = (
+    "deps", "dumps", "core_num", "sync_start", "allow_early_resolve", "predicate",
+)  # fmt: skip
+
+
 class CallParser:
     """Reads the calls of one function."""
 
     def __init__(self, context: Context, expressions: ExpressionParser) -> None:
         self._context = context
         self._expressions = expressions
+        self.scalars = ScalarCallParser(context, expressions)
 
     def parse(self, node: ast.Call, expected: Type | None) -> Expr:
         """Return the call that `node` says; `expected` is what its result is annotated with."""
@@ -80,13 +87,15 @@ class CallParser:
         callee = self._context.capture.fold(node.func)
         match callee:
             case _ if callee is const:
-                return self._const(node)
+                return self.scalars.const(node)
             case OpName(name):
                 return self._op_call(name, node, expected)
+            case Intrinsic("cast") if self._is_of_tile(node):
+                return self._op_call("tile.cast", node, expected)
             case Intrinsic(name):
-                return self._intrinsic(name, node)
-            case Function():
-                return self._adopted_call(callee, node, expected)
+                return self.scalars.intrinsic(name, node)
+            case Function() | JITFunction():
+                return self._adopted_call(node, expected)
             case Unsupported():
                 raise self._context.capture.unsupported(callee, node)
             case _:
@@ -159,12 +168,11 @@ class CallParser:
         expected: Type | None,
     ) -> Call:
         span = self._context.span(node)
-        blocked = any(is_blocked(t) for t in (expected, *(o.type for o in operands)))
-        if row.infer_blocked is None or not blocked:
+        if row.infer_blocked is None or not has_pass_form(expected, operands):
             return row.call(operands, kwargs, span)
         if expected is None and not row.has_effect:
-            message = f"pl operation {row.name!r} on blocked scales must have its result annotated"
-            hint = "this form is written by a pass; logical scale tensors have rank 2"
+            message = f"pl operation {row.name!r} on boxes must have its result annotated"
+            hint = "this form is written by a pass; tensors are logical before it"
             raise self._context.error(ParserTypeError, message, node, hint=hint)
         site = row.site(tuple(operands), kwargs, span)
         stored = Call(Op(row.name), operands, site.kwargs, expected or UnknownType(), span)
@@ -184,6 +192,8 @@ class CallParser:
         if found is NOT_CONSTANT:
             message = f"pl operation {written!r}: {name} must be known when the kernel is parsed"
             raise self._context.error(InvalidOperationError, message, value)
+        if part.read is not None:
+            return part.read(found)
         article = "an" if part.kind.__name__[0] in "AEIOU" else "a"
         wanted = f"{article} {part.kind.__name__}"
         message = f"pl operation {written!r}: {name} must be {wanted}, not {describe(found)}"
@@ -192,13 +202,27 @@ class CallParser:
 
     # ------------------------------------------------------------------------ functions
 
-    def _function_call(self, name: str, node: ast.Call, expected: Type | None) -> Call:
+    def signature(self, name: str, where: ast.expr) -> Signature:
+        """Return the signature of a function of the program.
+
+        Raises:
+            UndefinedVariableError: When there is none of that name.
+        """
         signature = self._context.callees.signature(name)
         if signature is None:
             message = f"The program has no function {name!r}"
             hint = f"{near(name, self._context.callees.names())} (each needs @pl.function)"
-            raise self._context.error(UndefinedVariableError, message, node.func, hint=hint)
+            raise self._context.error(UndefinedVariableError, message, where, hint=hint)
+        return signature
+
+    def _function_call(self, name: str, node: ast.Call, expected: Type | None) -> Call:
+        signature = self.signature(name, node.func)
         for keyword in node.keywords:
+            if keyword.arg in LAUNCH_KEYWORDS:
+                word = "spmd_submit" if keyword.arg in ("core_num", "sync_start") else "submit"
+                message = f"A plain call of {name!r} must not have the keyword {keyword.arg}="
+                hint = f"out, tid = pl.{word}(self.{name}, …, {keyword.arg}=…)"
+                raise self._context.error(ParserTypeError, message, keyword, hint=hint)
             if keyword.arg != "attrs":
                 message = (
                     f"A call of {name!r} must give its arguments by position, not {keyword.arg}="
@@ -211,14 +235,28 @@ class CallParser:
             message = f"{name!r} must be called with {wanted}, not {found}"
             raise self._context.error(ParserTypeError, message, node, hint=_call_shape(signature))
         args = [
-            self._argument(parameter, signature, arg)
+            self.argument(parameter, signature, arg)
             for parameter, arg in zip(signature.params, node.args, strict=True)
         ]
         type_ = self._result_type(signature, args, expected)
         made = Call(GlobalVar(name), args, type_, self._context.span(node))
-        return self._with_attrs(made, node)
+        return self._with_tags(self._with_attrs(made, node))
 
-    def _argument(self, parameter: Parameter, signature: Signature, node: ast.expr) -> Expr:
+    def _with_tags(self, made: Call) -> Call:
+        """Return a call that says which of its arguments `pl.dump_tag` has named."""
+        tagged = [v for v in dict.fromkeys(uses(made.args)) if v in self._context.tagged]
+        if not tagged:
+            return made
+        named = list(dict.fromkeys([*made.attrs.get(DUMP_VARS, ()), *tagged]))
+        attrs = {**made.attrs, DUMP_VARS: named}
+        return Call(made.op, made.args, made.kwargs, attrs, made.type, made.span)
+
+    def argument(self, parameter: Parameter, signature: Signature, node: ast.expr) -> Expr:
+        """Return an argument for a parameter.
+
+        Raises:
+            ParserTypeError: When it does not fit.
+        """
         name = parameter.name
         given = literal_as(self._expressions.parse(node), parameter.type)
         fault = mismatch(parameter.type, given.type)
@@ -237,11 +275,11 @@ class CallParser:
             case 0:
                 return UnknownType()
             case 1:
-                return self._in_caller(results[0], signature, args)
+                return self.in_caller(results[0], signature, args)
             case _:
-                return TupleType(self._in_caller(t, signature, args) for t in results)
+                return TupleType(self.in_caller(t, signature, args) for t in results)
 
-    def _in_caller(self, type_: Type, signature: Signature, args: list[Expr]) -> Type:
+    def in_caller(self, type_: Type, signature: Signature, args: list[Expr]) -> Type:
         """Return a result type with the caller's arguments in place of scalar parameters."""
         pairs = [
             (parameter.var, arg)
@@ -250,21 +288,49 @@ class CallParser:
         ]
         return rewrite_type(type_, lambda e: substitute_expr(e, pairs)) if pairs else type_
 
-    def _adopted_call(self, function: Function, node: ast.Call, expected: Type | None) -> Call:
+    def adopted(self, node: ast.expr) -> Function | None:
+        """Return the standalone function that `node` names, taken into the program; else None.
+
+        Raises:
+            ParserTypeError: When the program has another function of its name.
+        """
+        function = self._context.capture.fold(node)
+        if isinstance(function, JITFunction):
+            if function.kind is FunctionType.Inline:
+                message = f"The template {function.name!r} must be called in a statement of its own"
+                hint = f"x = {function.name}(…)"
+                raise self._context.error(UnsupportedFeatureError, message, node, hint=hint)
+            function = function.function
+        if not isinstance(function, Function):
+            return None
         if not self._context.callees.adopt(function):
             message = f"The program has another function called {function.name!r}"
-            raise self._context.error(ParserTypeError, message, node.func)
+            raise self._context.error(ParserTypeError, message, node)
+        return function
+
+    def _adopted_call(self, node: ast.Call, expected: Type | None) -> Call:
+        function = self.adopted(node.func)
+        assert function is not None, ast.unparse(node)
         return self._function_call(function.name, node, expected)
 
     def _with_attrs(self, made: Call, node: ast.Call) -> Call:
         for keyword in node.keywords:
             if keyword.arg == "attrs":
-                attrs = self.value(keyword.value)
-                if not isinstance(attrs, dict):
-                    message = "attrs must be a dict, written {…}"
-                    raise self._context.error(ParserTypeError, message, keyword.value)
+                attrs = self.mapping(keyword.value)
                 return Call(made.op, made.args, made.kwargs, attrs, made.type, made.span)
         return made
+
+    def mapping(self, node: ast.expr) -> dict[str, Any]:
+        """Return the attributes that `attrs={…}` says.
+
+        Raises:
+            ParserTypeError: When it is no dict.
+        """
+        attrs = self.value(node)
+        if not isinstance(attrs, dict):
+            message = "attrs must be a dict, written {…}"
+            raise self._context.error(ParserTypeError, message, node)
+        return cast("dict[str, Any]", attrs)
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an attribute: Python objects, and expressions where variables occur."""
@@ -295,62 +361,9 @@ class CallParser:
 
     # ------------------------------------------------------------------------ scalar functions
 
-    def _intrinsic(self, name: str, node: ast.Call) -> Expr:
-        match name, node.args, node.keywords:
-            case "min" | "max", [left, right], []:
-                kind = Min if name == "min" else Max
-                sides = self._expressions.parse(left), self._expressions.parse(right)
-                return self._expressions.make(kind, *sides, node)
-            case "cast", [operand, target], []:
-                return self._cast(operand, target, node)
-            case "min" | "max" | "cast", _, _:
-                message = f"pl.{name} must have two arguments, not {len(node.args)}"
-                hint = "pl.cast(x, pl.INT32)" if name == "cast" else f"pl.{name}(a, b)"
-                raise self._context.error(ParserTypeError, message, node, hint=hint)
-            case _:
-                message = f"pl.{name} must not stand here, but in {INTRINSICS[name]}"
-                raise self._context.error(ParserSyntaxError, message, node)
-
-    def dtype(self, node: ast.expr) -> DType:
-        """Return the dtype that `node` names.
-
-        Raises:
-            ParserTypeError: When it names something else.
-        """
-        found = self._context.capture.fold(node)
-        if isinstance(found, Unsupported):
-            raise self._context.capture.unsupported(found, node)
-        if not isinstance(found, DType):
-            what = "a variable" if found is NOT_CONSTANT else describe(found)
-            message = f"{ast.unparse(node)} must be a dtype, not {what}"
-            hint = f"the dtypes are {', '.join(f'pl.{name}' for name in DTYPES)}"
-            raise self._context.error(ParserTypeError, message, node, hint=hint)
-        return found
-
-    def _cast(self, operand: ast.expr, target: ast.expr, node: ast.Call) -> Expr:
-        value = self._expressions.scalar(operand)
-        dtype = self.dtype(target)
-        try:
-            if not isinstance(dtype, SimpleDType):
-                message = f"A scalar must be cast to a dtype of one plane, not {dtype.name}"
-                raise IRTypeError(message)
-            return scalar_ops.cast(value, dtype, self._context.span(node))
-        except IRTypeError as error:
-            raise self._context.error(ParserTypeError, error.message, node) from error
-
-    def _const(self, node: ast.Call) -> Expr:
-        if len(node.args) != 2 or node.keywords:
-            message = f"pl.const must have two arguments, not {len(node.args)}"
-            raise self._context.error(ParserTypeError, message, node, hint="pl.const(7, pl.INT32)")
-        number = self._context.capture.fold(node.args[0])
-        if number is NOT_CONSTANT:
-            message = "pl.const must have a number that is known when the kernel is parsed"
-            raise self._context.error(ParserTypeError, message, node.args[0])
-        dtype = self.dtype(node.args[1])
-        try:
-            return typed_constant(number, dtype, self._context.span(node))
-        except (IRTypeError, IRValueError) as error:
-            raise self._context.error(ParserTypeError, error.message, node) from error
+    def _is_of_tile(self, node: ast.Call) -> bool:
+        """Return whether the first argument is a tile: `pl.cast` is an op on these."""
+        return bool(node.args) and isinstance(self._expressions.parse(node.args[0]).type, TileType)
 
 
 def _or_none(node: ast.expr) -> ast.expr | None:

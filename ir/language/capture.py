@@ -19,7 +19,7 @@ from ..errors import (
 )
 from ..expr import Expr
 from ..suggest import near
-from ..types import MemRef, TensorView, TileView
+from ..types import MemRef, TensorType, TensorView, TileType, TileView, constant_dims
 from .forms import form_kind
 from .markers import Intrinsic, OpName, OpNamespace, Unsupported
 
@@ -123,12 +123,29 @@ class Capture:
         source: The kernel's file.
         namespace: The names that its text can see, without Python's own.
         scope: The kernel's variables, which come before every other name.
+        shapes: Whether `x.shape` of a variable of constant shape is known, as in `@pl.jit`.
+
+    Attributes:
+        fixed: What :meth:`define` has added.
     """
 
-    def __init__(self, source: Source, namespace: Mapping[str, object], scope: Scope) -> None:
+    def __init__(
+        self,
+        source: Source,
+        namespace: Mapping[str, object],
+        scope: Scope,
+        *,
+        shapes: bool = False,
+    ) -> None:
         self._source = source
-        self._namespace = namespace
+        self._namespace = dict(namespace)
         self._scope = scope
+        self._shapes = shapes
+        self.fixed: dict[str, object] = {}
+
+    def define(self, name: str, value: object) -> None:
+        """Make `name` mean a Python value from here on; it can then not be assigned."""
+        self._namespace[name] = self.fixed[name] = value
 
     def fold(self, node: ast.expr) -> object:
         """Return the Python value of `node`, or NOT_CONSTANT if it depends on kernel variables.
@@ -226,13 +243,25 @@ class Capture:
                 raise self.undefined(ast.unparse(node), node)
         owner = self.fold(node.value)
         if owner is NOT_CONSTANT:
-            return NOT_CONSTANT
+            return self._shape(node)
         if isinstance(owner, Unsupported):
             raise self.unsupported(owner, node)
         try:
             return getattr(owner, node.attr)
         except AttributeError as error:
             raise self._no_attribute(owner, node) from error
+
+    def _shape(self, node: ast.Attribute) -> object:
+        """Return the constant shape that `x.shape` says of a variable, where that is understood."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr="shape") if self._shapes:
+                type_ = self._scope.variables[name].type
+                if not isinstance(type_, TensorType | TileType):
+                    return NOT_CONSTANT
+                dims = constant_dims(type_.shape)
+                return NOT_CONSTANT if dims is None else dims
+            case _:
+                return NOT_CONSTANT
 
     def _no_attribute(self, owner: object, node: ast.Attribute) -> ParserError:
         written = ast.unparse(node.value)

@@ -27,13 +27,14 @@ def plural(count: int, noun: str) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """What stood between the brackets of `@pl.function(...)`."""
+    """What stood between the brackets of `@pl.function(...)`; `jit` for a function of `@pl.jit`."""
 
     type: FunctionType
     level: Level | None = None
     role: Role | None = None
     attrs: Mapping[str, object] = field(default_factory=dict[str, object])
     strict_ssa: bool = False
+    jit: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,9 @@ class Context:
         callees: The functions that it can call.
         function: Its name.
         strict_ssa: Whether a name may be assigned only once.
+        kind: On which plane it runs.
+        jit: Whether it is a function of `@pl.jit`, where `M, N = x.shape` is understood.
+        tagged: The tensors that `pl.dump_tag` has named so far.
     """
 
     source: Source
@@ -103,6 +107,9 @@ class Context:
     callees: Callees
     function: str
     strict_ssa: bool
+    kind: FunctionType
+    jit: bool = False
+    tagged: set[Var] = field(default_factory=set["Var"])
 
     def span(self, node: ast.AST) -> Span:
         """Return where `node` stands."""

@@ -103,7 +103,7 @@ def function(
     if attrs is not None and not (isinstance(attrs, dict) and is_attribute_value(attrs)):
         message = "attrs must be a dict from strings to numbers, strings, enumerations or dtypes"
         raise ParserTypeError(message, where)
-    _check_place(type, level, role, where)
+    check_place(type, level, role, where)
     options = Options(type, level, role, dict(attrs or {}), strict_ssa)
     if func is not None:
         return _mark_or_parse(func, options, calling_frame())
@@ -122,7 +122,12 @@ def _check_kinds(where: Span, **given: tuple[object, Any]) -> None:
             raise ParserTypeError(message, where, hint=hint)
 
 
-def _check_place(kind: FunctionType, level: Level | None, role: Role | None, where: Span) -> None:
+def check_place(kind: FunctionType, level: Level | None, role: Role | None, where: Span) -> None:
+    """Check a level and a role that were given.
+
+    Raises:
+        IRValueError: When one of them is not what `kind` implies.
+    """
     derived = DERIVED_PLACE.get(kind)
     for given, implied in zip((level, role), derived or (level, role), strict=True):
         if given is not None and given is not implied:

@@ -47,6 +47,7 @@ from ..types import TensorType, TileType, TupleType
 from .calls import CallParser
 from .capture import NOT_CONSTANT, describe
 from .markers import Intrinsic, OpName, Unsupported
+from .windows import WindowParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,8 +241,13 @@ class ExpressionParser:
 
     def _subscript(self, node: ast.Subscript) -> Expr:
         owner = self.parse(node.value)
+        if isinstance(owner.type, TensorType):
+            return WindowParser(self.context, self).read(owner, node)
         if not isinstance(owner.type, TupleType):
-            message = f"Square brackets must follow a tuple of results, not {kind_of(owner.type)}"
+            message = (
+                "Square brackets must follow a tensor or a tuple of results, not "
+                f"{kind_of(owner.type)}"
+            )
             hint = "a window of a tensor is read by pl.load(tensor, offsets, shapes)"
             raise self.context.error(UnsupportedFeatureError, message, node, hint=hint)
         position = self.context.capture.fold(node.slice)

@@ -110,9 +110,11 @@ class _Functions:
             )
             raise self._source.error(ParserSyntaxError, message, self._source.head_span(node))
         scope = Scope()
-        capture = Capture(self._source, self._namespace, scope)
+        capture = Capture(self._source, self._namespace, scope, shapes=options.jit)
         strict = strict_ssa or options.strict_ssa
-        context = Context(self._source, scope, capture, self, node.name, strict)
+        context = Context(
+            self._source, scope, capture, self, node.name, strict, options.type, options.jit
+        )
         body = BodyParser(context, None)
         params = tuple(self._parameter(arg, body) for arg in self._arguments(node))
         written = body.annotations.results(node.returns) if node.returns is not None else None
@@ -287,6 +289,18 @@ def parse_function(
         _companions[made] = functions.adopted
     _check_compounds(Program(list(functions.done.values())), source)
     return made
+
+
+def companions(function: Function) -> list[Function]:
+    """Return a standalone function and all that it calls, in the order of their discovery."""
+    found: dict[Function, None] = {}
+    waiting = [function]
+    while waiting:
+        current = waiting.pop(0)
+        if current not in found:
+            found.setdefault(current)
+            waiting += _companions.get(current, ())
+    return list(found)
 
 
 def _check_compounds(program: Program, source: Source) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import ForKind, ForStmt, Stmt, WhileStmt
@@ -15,17 +16,26 @@ from .markers import Intrinsic, Unsupported
 from .typecheck import mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from ..expr import Type
     from .statements import Block, BodyParser
     from .typecheck import Written
 
-_KINDS: Final = {"range": ForKind.Sequential, "pipeline": ForKind.Pipeline}
+_KINDS: Final = {
+    "range": ForKind.Sequential,
+    "parallel": ForKind.Parallel,
+    "unroll": ForKind.Unroll,
+    "pipeline": ForKind.Pipeline,
+}
 _KEYWORDS: Final = {
     "range": ("init_values", "attrs"),
+    "parallel": ("init_values", "attrs"),
+    "unroll": ("attrs",),
     "pipeline": ("stage", "init_values", "attrs"),
 }
+#: What break and continue may stand in.
+_IN_ORDER: Final = ("pl.range", "pl.while_", "while")
 _GONE: Final = "it belongs to a loop that has ended"
 
 
@@ -35,6 +45,29 @@ class LoopParser:
     def __init__(self, body: BodyParser) -> None:
         self._body = body
         self._context = body.context
+        self._around: list[str] = []
+
+    @contextmanager
+    def enter(self, what: str) -> Generator[None]:
+        """Read the body of `what`, in which break and continue may stand or not."""
+        self._around.append(what)
+        yield
+        self._around.pop()
+
+    def check_jump(self, node: ast.Break | ast.Continue) -> None:
+        """Refuse a break or continue where it has no meaning.
+
+        Raises:
+            UnsupportedFeatureError: When what it would leave has no order of trips.
+        """
+        word = "break" if isinstance(node, ast.Break) else "continue"
+        inner = self._around[-1] if self._around else None
+        if inner in _IN_ORDER:
+            return
+        where = f"not in {inner}" if inner else "but there is none around it"
+        message = f"{word} must stand in a loop whose trips run one after another, {where}"
+        hint = "what works: for i in pl.range(n): and while"
+        raise self._context.error(UnsupportedFeatureError, message, node, hint=hint)
 
     def for_loop(self, node: ast.For) -> list[Stmt]:
         """Return the loop that `node` says."""
@@ -44,6 +77,8 @@ class LoopParser:
         word, call = self._head(node)
         if word == "while_":
             return [self._while_loop(node, call)]
+        if word == "spmd":
+            return self._body.regions.loop(node, call)
         return [self._counted(word, node, call)]
 
     def _head(self, node: ast.For) -> tuple[str, ast.Call]:
@@ -55,7 +90,8 @@ class LoopParser:
             callee = self._context.capture.fold(call.func)
             if isinstance(callee, Unsupported):
                 raise self._context.capture.unsupported(callee, call)
-            if isinstance(callee, Intrinsic) and (callee.name in _KINDS or callee.name == "while_"):
+            words = (*_KINDS, "while_", "spmd")
+            if isinstance(callee, Intrinsic) and callee.name in words:
                 return callee.name, call
         message = f"A loop must run over pl.range or pl.pipeline, not over {text}"
         raise self._context.error(UnsupportedFeatureError, message, call, hint=hint)
@@ -70,12 +106,14 @@ class LoopParser:
         if word == "pipeline" and not isinstance(step, ConstInt):
             message = "The step of pl.pipeline must be a constant"
             raise self._context.error(ParserTypeError, message, call.args[2])
+        if word == "unroll":
+            self._check_unroll(call, carried, (start, stop, step))
         dtype = _loop_dtype((start, stop, step))
         loop_var = Var(loop_name, ScalarType(dtype), self._context.span(node.target))
         args = self._iter_args(carried, keywords.get("init_values"), node)
         block = self._new_block(may_yield=bool(args))
         own = [(loop_name, loop_var), *((arg.name_hint, arg) for arg in args)]
-        with self._context.scope.loop(own, _GONE):
+        with self._context.scope.loop(own, _GONE), self.enter(f"pl.{word}"):
             body = self._body.block(self._undeclared(node.body, args), block)
         results = self._results(args, block, node)
         return ForStmt(
@@ -90,6 +128,18 @@ class LoopParser:
             _KINDS[word],
             attrs,
         )
+
+    def _check_unroll(
+        self, call: ast.Call, carried: Sequence[ast.Name], bounds: Sequence[Expr]
+    ) -> None:
+        if carried:
+            message = "pl.unroll must not carry values from trip to trip"
+            hint = "assign to names from before the loop, or use pl.range"
+            raise self._context.error(ParserTypeError, message, carried[0], hint=hint)
+        if not all(isinstance(bound, ConstInt) for bound in bounds):
+            message = "The bounds of pl.unroll must be constants"
+            hint = "pl.range takes bounds that are known at run time"
+            raise self._context.error(ParserTypeError, message, call, hint=hint)
 
     def _targets(self, target: ast.expr) -> tuple[str, list[ast.Name]]:
         """Return the loop variable's name and the carried names of `i` or `i, (a, b)`."""
@@ -112,6 +162,8 @@ class LoopParser:
                 hint = f"it takes {', '.join(known)}"
                 if keyword.arg == "stage":
                     hint = "pl.pipeline takes stage="
+                elif keyword.arg == "init_values":
+                    hint = "assign to names from before the loop, or use pl.range"
                 raise self._context.error(ParserTypeError, message, keyword, hint=hint)
         return {k.arg or "": k.value for k in call.keywords}
 
@@ -226,7 +278,8 @@ class LoopParser:
         args = self._iter_args(carried, inits, node)
         body = self._undeclared(node.body, args)
         block = self._new_block(may_yield=True)
-        with self._context.scope.loop([(arg.name_hint, arg) for arg in args], _GONE):
+        own = [(arg.name_hint, arg) for arg in args]
+        with self._context.scope.loop(own, _GONE), self.enter("pl.while_"):
             condition = self._condition(body, node)
             stmt = self._body.block(body[1:], block)
         results = self._results(args, block, node)

@@ -27,6 +27,14 @@ class UnknownNameError(UndefinedVariableError, AttributeError):
 #: The words that are no ops -> where they belong.
 INTRINSICS: Final = {
     "range": "the head of a for, as in for i in pl.range(4):",
+    "parallel": "the head of a for, as in for i in pl.parallel(4):",
+    "unroll": "the head of a for, as in for i in pl.unroll(4):",
+    "spmd": "the head of a for or a with, as in for i in pl.spmd(4):",
+    "at": "the head of a with, as in with pl.at(level=pl.Level.CORE_GROUP):",
+    "submit": "an assignment of its own, as in out, tid = pl.submit(self.kernel, a)",
+    "spmd_submit": "an assignment of its own, as in out, tid = pl.spmd_submit(self.kernel, a, core_num=4)",
+    "dump_tag": "a line of its own in a @pl.function",
+    "static_print": "a line of its own in a @pl.function",
     "pipeline": "the head of a for, as in for i in pl.pipeline(4, stage=2):",
     "while_": "the head of a for, as in for (x,) in pl.while_(init_values=(x0,)):",
     "cond": "the first line of a pl.while_ loop",

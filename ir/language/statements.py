@@ -29,18 +29,23 @@ from ..expr import Call, Expr, ScalarType, TupleGetItemExpr, UnknownType
 from ..types import TupleType
 from .annotations import AnnotationParser
 from .assignments import AssignmentParser
-from .capture import NOT_CONSTANT
 from .context import plural
 from .expressions import ExpressionParser, kind_of
+from .launches import LaunchParser, no_task
 from .loops import LoopParser
 from .markers import Intrinsic, Unsupported
+from .regions import RegionParser
+from .statics import static_assert, static_print
+from .templates import TemplateParser
 from .typecheck import Written, merge, mismatch
+from .windows import WindowParser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..expr import Type, Var
     from .context import Context
+    from .jitted import JITFunction
 
 _REFUSED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.AugAssign: ("An assignment with an operator", "x = x + y"),
@@ -50,7 +55,7 @@ _REFUSED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.FunctionDef: ("A function inside a function", "a method of the program with @pl.function"),
     ast.AsyncFunctionDef: ("async", "a method of the program with @pl.function"),
     ast.ClassDef: ("A class inside a function", "a program of its own with @pl.program"),
-    ast.With: ("with", "plain statements in a @pl.function(type=pl.FunctionType.InCore)"),
+    ast.With: ("with", "with pl.at(level=pl.Level.CORE_GROUP): and with pl.spmd(n):"),
     ast.Import: ("import", "an import at the top of the file"),
     ast.ImportFrom: ("import", "an import at the top of the file"),
     ast.Global: ("global", "an argument, or a constant made before the kernel"),
@@ -77,6 +82,8 @@ class BodyParser:
 
     Attributes:
         returned: The types of the first return statement; None before there is one.
+        region: `at` or `spmd` inside of such a region, else None.
+        templates_around: The templates whose calls this body is read for, outermost first.
     """
 
     def __init__(self, context: Context, results: tuple[Written, ...] | None) -> None:
@@ -85,6 +92,11 @@ class BodyParser:
         self.annotations = AnnotationParser(context, self.expressions)
         self.assignments = AssignmentParser(context, self.expressions)
         self.loops = LoopParser(self)
+        self.launches = LaunchParser(self)
+        self.regions = RegionParser(self)
+        self.templates = TemplateParser(self)
+        self.templates_around: tuple[JITFunction, ...] = ()
+        self.region: str | None = None
         self.returned: tuple[Type, ...] | None = None
         self._results = results
 
@@ -92,13 +104,19 @@ class BodyParser:
 
     def block(self, nodes: Sequence[ast.stmt], block: Block, span: Span | None = None) -> Stmt:
         """Return the statements of a body as one; `block` then holds what it yields."""
+        return seq(self.statements(nodes, block), span)
+
+    def statements(self, nodes: Sequence[ast.stmt], block: Block) -> list[Stmt]:
+        """Return the statements of a body; `block` then holds what it yields."""
         stmts: list[Stmt] = []
+        self.context.scope.blocks.append(block)
         for node in nodes:
             if block.values is not None:
                 message = "pl.yield_ must be the last statement of its block"
                 raise self.context.error(ParserSyntaxError, message, node)
             stmts.extend(self._statement(node, block))
-        return seq(stmts, span)
+        self.context.scope.blocks.pop()
+        return stmts
 
     def _statement(self, node: ast.stmt, block: Block) -> list[Stmt]:
         span = self.context.span(node)
@@ -121,9 +139,13 @@ class BodyParser:
                 return [self._if(node)]
             case ast.Return():
                 return self._return(node)
+            case ast.With() if self.regions.word(node):
+                return self.regions.region(node)
             case ast.Break():
+                self.loops.check_jump(node)
                 return [BreakStmt(span)]
             case ast.Continue():
+                self.loops.check_jump(node)
                 return [ContinueStmt(span)]
             case ast.Pass():
                 return []
@@ -156,12 +178,27 @@ class BodyParser:
         block: Block,
         node: ast.stmt,
     ) -> list[Stmt]:
-        if self._is_call_of(value, "yield_"):
-            assert isinstance(value, ast.Call)
+        if isinstance(value, ast.Call) and self.is_call_of(value, "yield_"):
             return [self._yield(target, annotation, value, block, node)]
+        if annotation is None and self.assignments.define_shape(target, value):
+            return []
+        if isinstance(value, ast.Call) and annotation is None and self.templates.called(value):
+            return self.templates.assign(target, value, node)
+        submit = value if isinstance(value, ast.Call) and self.launches.word(value) else None
         if isinstance(target, ast.Tuple):
+            if submit is not None:
+                return self.launches.unpack(target, submit, node)
             return self.assignments.unpack(target, value, node)
+        if isinstance(target, ast.Subscript) and annotation is None:
+            made = WindowParser(self.context, self.expressions).write(target, value)
+            return self.assignments.bound(target.value, None, made, value, node)
         written = self._written(target, annotation, block)
+        if submit is not None:
+            before, made = self.launches.submit(submit)
+            return [*before, *self.assignments.bound(target, written, made, value, node)]
+        if isinstance(value, ast.Constant) and value.value is None:
+            nothing = no_task(value, self)
+            return self.assignments.bound(target, written, nothing, value, node)
         return self.assignments.assign(target, written, value, node)
 
     def _written(
@@ -174,57 +211,61 @@ class BodyParser:
 
     # ------------------------------------------------------------------------ expressions
 
-    def _is_call_of(self, node: ast.expr, name: str) -> bool:
+    def is_call_of(self, node: ast.expr, name: str) -> bool:
+        """Return whether `node` calls the word `name` of the language."""
         if not isinstance(node, ast.Call) or isinstance(node.func, ast.Call):
             return False
         match node.func:
             case ast.Name() | ast.Attribute():
-                root: ast.expr = node.func
-                while isinstance(root, ast.Attribute):
-                    root = root.value
-                if isinstance(root, ast.Name) and root.id == "self":
+                if self.is_method(node.func):
                     return False
                 word = self.context.capture.fold(node.func)
                 return isinstance(word, Intrinsic) and word.name == name
             case _:
                 return False
 
+    def is_method(self, func: ast.expr) -> bool:
+        """Return whether a callee is a function of the program, written `self.name`."""
+        while isinstance(func, ast.Attribute):
+            func = func.value
+        return isinstance(func, ast.Name) and func.id == "self"
+
     def _expression(self, value: ast.expr, block: Block, node: ast.stmt) -> list[Stmt]:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return []
-        if self._is_call_of(value, "static_assert"):
-            assert isinstance(value, ast.Call)
-            self._static_assert(value)
-            return []
-        if self._is_call_of(value, "yield_"):
-            assert isinstance(value, ast.Call)
-            if value.args or not block.may_yield:
-                message = "pl.yield_ must name what it hands on, as in y = pl.yield_(x)"
-                raise self.context.error(ParserSyntaxError, message, value)
-            block.values = ()
-            return [YieldStmt((), self.context.span(node))]
+        if isinstance(value, ast.Call):
+            done = self._call(value, block, node)
+            if done is not None:
+                return done
         made = self.expressions.parse(value)
         if not isinstance(made, Call):
             message = f"{ast.unparse(value)} has no effect, so it must not be a statement"
             raise self.context.error(ParserSyntaxError, message, value, hint="assign it to a name")
         return [EvalStmt(made, self.context.span(node))]
 
-    def _static_assert(self, node: ast.Call) -> None:
-        condition = self.context.capture.fold(node.args[0]) if node.args else NOT_CONSTANT
-        if condition is NOT_CONSTANT:
-            message = (
-                "pl.static_assert must have a condition that is known when the kernel is parsed"
-            )
-            raise self.context.error(ParserTypeError, message, node)
-        if not condition:
-            text = self.context.capture.fold(node.args[1]) if len(node.args) > 1 else None
-            reason = text if isinstance(text, str) else ast.unparse(node.args[0])
-            message = f"Static assertion failed: {reason}"
-            names = {n.id: n for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
-            values = {name: self.context.capture.fold(n) for name, n in names.items()}
-            known = [f"{name} is {v}" for name, v in values.items() if isinstance(v, int | float)]
-            hint = ", ".join(known) or None
-            raise self.context.error(ParserSyntaxError, message, node.args[0], hint=hint)
+    def _call(self, value: ast.Call, block: Block, node: ast.stmt) -> list[Stmt] | None:
+        """Return what a call that is a statement says, or None if it is an ordinary one."""
+        if self.is_call_of(value, "static_assert"):
+            static_assert(self.context, value)
+            return []
+        if self.is_call_of(value, "static_print"):
+            static_print(self.context, self.expressions, value)
+            return []
+        if self.is_call_of(value, "dump_tag"):
+            self.launches.dump_tag(value)
+            return []
+        if self.launches.word(value) is not None:
+            before, submit = self.launches.submit(value)
+            return [*before, EvalStmt(submit, self.context.span(node))]
+        if self.is_call_of(value, "yield_"):
+            if value.args or not block.may_yield:
+                message = "pl.yield_ must name what it hands on, as in y = pl.yield_(x)"
+                raise self.context.error(ParserSyntaxError, message, value)
+            block.values = ()
+            return [YieldStmt((), self.context.span(node))]
+        if self.templates.called(value) is not None:
+            return self.templates.assign(None, value, node)
+        return None
 
     # ------------------------------------------------------------------------ control flow
 
@@ -246,7 +287,8 @@ class BodyParser:
             message = "else after a loop is not part of this language"
             raise self.context.error(UnsupportedFeatureError, message, node.orelse[0])
         condition = self.condition(node.test, "a while")
-        body = self.block(node.body, Block(may_yield=False))
+        with self.loops.enter("while"):
+            body = self.block(node.body, Block(may_yield=False))
         return WhileStmt(condition, (), body, (), self.context.span(node))
 
     def _if(self, node: ast.If) -> Stmt:
@@ -315,6 +357,11 @@ class BodyParser:
 
     def _return(self, node: ast.Return) -> list[Stmt]:
         span = self.context.span(node)
+        if self.region is not None:
+            message = f"The region of a pl.{self.region} must not be left by return"
+            raise self.context.error(
+                ParserSyntaxError, message, node, hint="put the return behind the region"
+            )
         parts = [] if node.value is None else [node.value]
         if isinstance(node.value, ast.Tuple):
             parts = node.value.elts

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core import Function, Program
+from ..core import Function, FunctionType, Program
 from ..errors import InputError, ParserSyntaxError, UserError
 from ..given import describe_given
 from .capture import Capture
+from .jitted import JITFunction
 from .params import param_overrides
 from .source import (
     nested_too_deeply,
@@ -90,7 +91,7 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
     file = _file(path)
     with param_overrides(params or {}) as record:
         names = _execute(_read(file), str(path))
-    item = _only_item(names, f"The file {path}")
+        item = _only_item(names, f"The file {path}")
     program = item if isinstance(item, Program) else Program([item], item.name, item.span)
     machine = names.get(_MACHINE)
     if machine is not None and not isinstance(machine, str):
@@ -171,14 +172,31 @@ def _compile(text: str, filename: str) -> CodeType:
 
 
 def _only_item(names: Mapping[str, object], what: str) -> Program | Function:
-    for kind, word in ((Program, "program"), (Function, "function")):
-        found = {id(v): (name, v) for name, v in names.items() if isinstance(v, kind)}
+    item = _only_kernel(names, what)
+    return item.specialize() if isinstance(item, JITFunction) else item
+
+
+def _only_kernel(names: Mapping[str, object], what: str) -> Program | Function | JITFunction:
+    """Return the one program or entry among names, else the one function."""
+    values = {id(v): (n, v) for n, v in names.items()}.values()
+    made = [(n, v) for n, v in values if isinstance(v, Program | Function | JITFunction)]
+    entries = [(n, v) for n, v in made if isinstance(v, Program) or _is_entry(v)]
+    kernels = [(n, v) for n, v in made if not _is_template(v)]
+    for found, word in ((entries, "program"), (kernels, "function")):
         if len(found) > 1:
-            listed = ", ".join(name for name, _ in found.values())
+            listed = ", ".join(name for name, _ in found)
             message = f"{what} must hold one {word}, not {len(found)}: {listed}"
             raise InputError(message)
-        for _, item in found.values():
+        for _, item in found:
             return item
     message = f"{what} must hold a program or a function, but holds none"
     hint = "decorate a class with @pl.program and its methods with @pl.function"
     raise InputError(message, hint=hint)
+
+
+def _is_entry(item: object) -> bool:
+    return isinstance(item, JITFunction) and item.is_entry
+
+
+def _is_template(item: object) -> bool:
+    return isinstance(item, JITFunction) and item.kind is FunctionType.Inline

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..expr import Var
+from ..types import TensorType, TupleType
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -24,6 +25,8 @@ class Scope:
         variables: What can be seen here.
         loop_names: Names that belong to a loop and may not be assigned.
         hidden: Name -> why it cannot be seen any more.
+        outer: Inside a region, the names around it that are no tensors: they cannot be assigned.
+        blocks: The blocks that are being read, outermost first.
         twins: What other branches of the same `if` define; a definition of the same type joins it.
     """
 
@@ -31,6 +34,9 @@ class Scope:
         self.variables: dict[str, Var] = {}
         self.loop_names: set[str] = set()
         self.hidden: dict[str, str] = {}
+        self.outer: frozenset[str] = frozenset()
+        self.blocks: list[object] = []
+        self._homes: dict[Var, object] = {}
         self.twins: dict[str, Var] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -40,8 +46,14 @@ class Scope:
         """Return a new variable under `name`, or the one of the other branch if it is the same."""
         twin = self.twins.get(name)
         var = twin if twin is not None and twin.type == type_ else Var(name, type_, span)
+        if self.blocks:
+            self._homes[var] = self.blocks[-1]
         self.bind(name, var)
         return var
+
+    def is_from_here(self, var: Var) -> bool:
+        """Return whether a variable was defined in the block at hand, not around or inside it."""
+        return bool(self.blocks) and self._homes.get(var) is self.blocks[-1]
 
     def bind(self, name: str, var: Var) -> None:
         """Make `name` mean `var`."""
@@ -67,11 +79,32 @@ class Scope:
                 self.variables[name] = old
 
     @contextmanager
+    def region(self, reason: str) -> Generator[None]:
+        """Read a region: of what it defines only tensors are seen behind it."""
+        before, outer = dict(self.variables), self.outer
+        self.outer = frozenset(n for n, v in before.items() if not _is_tensor(v))
+        yield
+        self.outer = outer
+        for name, var in list(self.variables.items()):
+            if before.get(name) is var or _is_tensor(var):
+                continue
+            del self.variables[name]
+            self.hidden[name] = reason
+            if name in before:
+                self.bind(name, before[name])
+
+    @contextmanager
     def branches(self) -> Generator[Branches]:
         """Keep the branches of an `if` apart and join their names at the end."""
         branches = Branches(self)
         yield branches
         branches.join()
+
+
+def _is_tensor(var: Var) -> bool:
+    """Whether a variable stands for a tensor, or for the several tensors that a launch returns."""
+    parts = var.type.types if isinstance(var.type, TupleType) else (var.type,)
+    return all(isinstance(part, TensorType) for part in parts)
 
 
 class Branches:

@@ -10,6 +10,7 @@ from .block_format import InfinityPolicy, ScaleRule
 from .codec import encode
 from .elements import Summation
 from .mxarray import MXArray
+from .nz import pack_nz, unpack_nz
 from .packing import pack, unpack
 from .quantization import decode, dequantize, matmul, quantize
 from .scales import pack_scales_a, pack_scales_b, unpack_scales_a, unpack_scales_b
@@ -24,10 +25,12 @@ __all__ = [
     "encode",
     "matmul",
     "pack",
+    "pack_nz",
     "pack_scales_a",
     "pack_scales_b",
     "quantize",
     "unpack",
+    "unpack_nz",
     "unpack_scales_a",
     "unpack_scales_b",
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dtypes import DType
 from ..dtypes.boxes import GROUP
 from ..errors import IRTypeError, IRValueError
 from .elements import code_type, element_of
@@ -14,7 +15,7 @@ from .elements import code_type, element_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..dtypes import DType
+    from ..dtypes import SimpleDType
 
 
 def as_codes(
@@ -22,8 +23,9 @@ def as_codes(
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
     """Return `codes` as unsigned integers of the width that holds a code of `dtype`.
 
-    An array whose items are as wide as that container (uint8, int8, an ml_dtypes type) is
-    reinterpreted bit for bit, never converted; wider integers are taken by value.
+    An array whose items are integers as wide as that container (uint8, int8), raw bytes of that
+    width, or of the numpy or ml_dtypes type of `dtype` is reinterpreted bit for bit, in its own byte
+    order, never converted; wider integers are taken by value.
 
     Raises:
         IRTypeError: The array's items cannot be codes.
@@ -32,14 +34,16 @@ def as_codes(
     element = element_of(dtype)
     array = np.asarray(codes)
     wanted = code_type(element)
-    same_width = array.dtype.itemsize == wanted.itemsize and array.dtype.names is None
-    if not (array.dtype.kind in "iu" or (same_width and array.dtype.kind in "fV")):
+    same_width = array.dtype.itemsize == wanted.itemsize
+    is_raw = same_width and array.dtype.type is np.void and array.dtype.names is None
+    if not (array.dtype.kind in "iu" or is_raw or _is_natural(array, element.dtype)):
         message = (
             f"{what} of {element.name} must be an array of {wanted} codes or of the ml_dtypes "
             f"type, not of {array.dtype}"
         )
         raise IRTypeError(message)
-    result = array.view(wanted) if same_width else array
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    result = native.view(wanted) if same_width else native
     narrow = not same_width or element.bits < 8 * wanted.itemsize
     if narrow and result.size:
         low, high = int(result.min()), int(result.max())
@@ -50,6 +54,14 @@ def as_codes(
             )
             raise IRValueError(message)
     return result.astype(wanted, copy=False)
+
+
+def _is_natural(array: npt.NDArray[Any], dtype: SimpleDType) -> bool:
+    if array.dtype.kind not in "fV":
+        return False
+    from .natural import NATURAL  # which needs ml_dtypes; who has plain codes does not
+
+    return array.dtype.newbyteorder("=") == NATURAL.get(dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,8 @@ def as_scale_codes(scales: npt.ArrayLike, what: str) -> npt.NDArray[np.uint8]:
         IRTypeError: The array does not hold one-byte codes.
     """
     array = np.asarray(scales)
-    if array.dtype.itemsize != 1 or array.dtype.kind not in "uV" or array.dtype.names is not None:
+    is_raw = array.dtype.itemsize == 1 and array.dtype.type in (np.uint8, np.void)
+    if array.dtype.names is not None or not (is_raw or _is_natural(array, DType.E8M0)):
         message = f"{what} must be uint8 codes (E8M0: 2^(code - 127)), not {array.dtype}"
         raise IRTypeError(message)
     return array.view(np.uint8)

@@ -21,6 +21,7 @@ def matmul_arrays(
     a: MXArray,
     b: MXArray,
     *,
+    acc: npt.NDArray[np.float32] | None = None,
     sum: Summation | str = Summation.GROUP,  # noqa: A002 - the public name of the choice
 ) -> npt.NDArray[np.float32]:
     """Multiply two block-scaled matrices, as `numerics.matmul` says, in plain numpy.
@@ -28,6 +29,7 @@ def matmul_arrays(
     Args:
         a: `[M, K]`, grouped along its last axis.
         b: `[K, N]`, grouped along its first axis.
+        acc: What the accumulator starts from, float32 `[M, N]`; by default +0.
         sum: `"group"` or `"sequential"`: whether a group's products are added up exactly before
             they are rounded, or each is rounded and added for itself, k ascending.
 
@@ -51,6 +53,7 @@ def matmul_arrays(
             element=a.dtype.element,
             block=block,
             tensor_scale=(a.tensor_scale, b.tensor_scale),
+            acc=acc,
             sum=order,
         )
     return reference.matmul_mx(
@@ -60,6 +63,7 @@ def matmul_arrays(
         b.scales,
         a_dtype=a.dtype.element,
         b_dtype=b.dtype.element,
+        acc=acc,
         sum=order,
         group=block,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FLOAT32_INFINITY = 0x7F800000
 _FLOAT32_MAGNITUDE = 0x7FFFFFFF
-_PIECE = 1 << 20
+_PIECE = 1 << 15
 _EVEN = "even"
 _POWER_ROUNDINGS = ("nearest", "up", "down")
 

@@ -9,10 +9,14 @@ import numpy as np
 
 from ..dtypes import DType
 from .arguments import as_codes
+from .parts import LEAST_NORMAL, SUBNORMAL_EXPONENT
 from .tables import decode_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+_STEPS = 2.0**-SUBNORMAL_EXPONENT
+_ROUNDER = 2.0**52
 
 
 def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
@@ -66,9 +70,9 @@ def dequantize(
     block: int,
     element_values: npt.NDArray[np.float64],
     scale_values: npt.NDArray[np.float64],
-    out: npt.NDArray[np.float32],
+    out: npt.NDArray[np.uint32],
 ) -> None:
-    """Put element times scale, rounded once, into `out`.
+    """Put the float32 bits of element times scale, rounded once, into `out`.
 
     Args:
         elements: Codes `[outer, K, inner]`.
@@ -76,11 +80,18 @@ def dequantize(
         block: Elements along K that share one scale.
         element_values: What each element code is worth, `[256]`.
         scale_values: What each scale code is worth, `[256]`; a product with an element is exact.
-        out: float32 `[outer, K, inner]`.
+        out: uint32 `[outer, K, inner]`.
     """
     outer, depth, inner = elements.shape
     for plane in range(outer):
         for k in range(depth):
             for j in range(inner):
                 scale = scale_values[scales[plane, k // block, j]]
-                out[plane, k, j] = np.float32(element_values[elements[plane, k, j]] * scale)
+                product = element_values[elements[plane, k, j]] * scale
+                if abs(product) < LEAST_NORMAL:
+                    # A sum with 2^52 is rounded to whole steps, by a processor that flushes too.
+                    steps = (abs(product) * _STEPS + _ROUNDER) - _ROUNDER
+                    sign = np.uint32(0x80000000) if np.signbit(product) else np.uint32(0)
+                    out[plane, k, j] = np.uint32(steps) | sign
+                else:
+                    out[plane, k, j] = np.float32(product).view(np.uint32)

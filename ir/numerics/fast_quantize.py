@@ -19,6 +19,7 @@ from ..dtypes.boxes import GROUP
 from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy, ScaleRule
 from .elements import block_exponent
+from .parts import LEAST_NORMAL, SUBNORMAL_EXPONENT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +44,8 @@ _RULES = {
 }
 _SHORT_WAY = 48
 """Least scale code of the short way: below 2^-126 / 2^(48 - 127) = 2^-47 every element is 0."""
+
+_SUBNORMAL_UNIT = 2.0**SUBNORMAL_EXPONENT
 
 _LONG_WAY = 0
 """What a group with an infinity or a NaN has for a scale until it has gone the long way."""
@@ -109,7 +112,7 @@ def quantize_groups(
             form.block,
             recipe,
             codes.reshape(outer, depth),
-            scales.reshape(outer, -1),
+            scales.reshape(outer, scales.shape[1]),
         )
     else:
         _quantize_columns(bits, form.block, recipe, codes, scales)
@@ -229,11 +232,15 @@ def _scale_of(top: Integer, recipe: Recipe) -> Integer:
     if top == 0:
         return 0
     if recipe.rule == _NV:
-        ratio = np.float32(np.float64(np.uint32(top).view(np.float32)) * recipe.reciprocal)
-        bits = np.int64(ratio.view(np.uint32))
-        field, fraction = bits >> _MANTISSA, bits & _FRACTION
-        up = fraction > (_HIDDEN >> 1 if field == 0 else 0)
-        return min(field + up, _MAX_SCALE)
+        amax = np.float64(top) * _SUBNORMAL_UNIT
+        if top >= _HIDDEN:
+            amax = np.float64(np.uint32(top).view(np.float32))
+        ratio = amax * recipe.reciprocal
+        if ratio < LEAST_NORMAL:
+            # Code 0 stands for 2^-127; float32 has 2^-149 for a step here, and its tie goes down.
+            return 1 if ratio > LEAST_NORMAL / 2 + _SUBNORMAL_UNIT / 2 else 0
+        bits = np.int64(np.float32(ratio).view(np.uint32))
+        return min((bits >> _MANTISSA) + ((bits & _FRACTION) > 0), _MAX_SCALE)
     leading, fraction = np.int64(top) >> _MANTISSA, np.int64(top) & _FRACTION
     if leading == 0:
         leading = 1

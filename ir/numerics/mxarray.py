@@ -78,7 +78,8 @@ class MXArray:
         if value.size != 1 or value.dtype.kind not in "iuf":
             message = f"The tensor scale must be one real number, not {given!r}"
             raise IRTypeError(message)
-        scale = np.float32(value.reshape(())[()])
+        with np.errstate(over="ignore"):
+            scale = np.float32(value.reshape(())[()])
         if not np.isfinite(scale):
             message = f"The tensor scale must be finite, not {given!r}"
             raise IRValueError(message)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..dtypes import DType
 
 _BYTE = 8
+_PIECE = 1 << 16
+"""Codes taken at once, whole runs of any width, so that temporary arrays stay small."""
 
 
 def pack(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.uint8]:
@@ -40,15 +42,12 @@ def pack(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.uint8]:
     flat: npt.NDArray[Any] = np.ascontiguousarray(as_codes(codes, dtype)).reshape(-1)
     if bits % _BYTE == 0:
         return _little_endian(flat).view(np.uint8).copy()
-    per_run, run_bytes = _run(bits)
-    runs = -(-flat.size // per_run)
-    padded = np.zeros((runs, per_run), np.uint32)
-    padded.reshape(-1)[: flat.size] = flat
-    word = np.zeros(runs, np.uint32)
-    for position in range(per_run):
-        word |= padded[:, position] << np.uint32(position * bits)
-    stream = _little_endian(word).view(np.uint8).reshape(runs, 4)[:, :run_bytes]
-    return stream.reshape(-1)[: -(-flat.size * bits // _BYTE)].copy()
+    packed = np.empty(-(-flat.size * bits // _BYTE), np.uint8)
+    for first in range(0, flat.size, _PIECE):
+        piece = flat[first : first + _PIECE]
+        start = first * bits // _BYTE
+        packed[start : start + -(-piece.size * bits // _BYTE)] = _packed(piece, bits)
+    return packed
 
 
 def unpack(packed: npt.ArrayLike, dtype: DType, count: int) -> npt.NDArray[np.unsignedinteger[Any]]:
@@ -87,19 +86,39 @@ def unpack(packed: npt.ArrayLike, dtype: DType, count: int) -> npt.NDArray[np.un
     wanted = code_type(element)
     if element.bits % _BYTE == 0:
         return stream.view(wanted.newbyteorder("<")).astype(wanted)
-    per_run, run_bytes = _run(element.bits)
-    runs = -(-count // per_run)
+    codes = np.empty(count, wanted)
+    for first in range(0, count, _PIECE):
+        piece = codes[first : first + _PIECE]
+        start = first * element.bits // _BYTE
+        bytes_read = stream[start : start + -(-piece.size * element.bits // _BYTE)]
+        piece[...] = _unpacked(bytes_read, element.bits)[: piece.size]
+    return codes
+
+
+def _packed(codes: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint8]:
+    per_run, run_bytes = _run(bits)
+    runs = -(-codes.size // per_run)
+    padded = np.zeros((runs, per_run), np.uint32)
+    padded.reshape(-1)[: codes.size] = codes
+    word = np.zeros(runs, np.uint32)
+    for position in range(per_run):
+        word |= padded[:, position] << np.uint32(position * bits)
+    stream = _little_endian(word).view(np.uint8).reshape(runs, 4)[:, :run_bytes]
+    return stream.reshape(-1)[: -(-codes.size * bits // _BYTE)]
+
+
+def _unpacked(stream: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint32]:
+    per_run, run_bytes = _run(bits)
+    runs = -(-stream.size // run_bytes)
     padded = np.zeros((runs, run_bytes), np.uint32)
-    padded.reshape(-1)[:needed] = stream
+    padded.reshape(-1)[: stream.size] = stream
     word = np.zeros(runs, np.uint32)
     for position in range(run_bytes):
         word |= padded[:, position] << np.uint32(position * _BYTE)
-    codes = np.empty((runs, per_run), wanted)
+    codes = np.empty((runs, per_run), np.uint32)
     for position in range(per_run):
-        codes[:, position] = (word >> np.uint32(position * element.bits)) & np.uint32(
-            element.code_count - 1
-        )
-    return codes.reshape(-1)[:count].copy()
+        codes[:, position] = (word >> np.uint32(position * bits)) & np.uint32((1 << bits) - 1)
+    return codes.reshape(-1)
 
 
 def _run(bits: int) -> tuple[int, int]:

@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 FULL = 53
 """Bits of a normalised significand: those of float64, the widest source."""
 
+LEAST_NORMAL = 2.0**-126
+"""The least float32 below which a processor may flush: it is kept as a float64 here."""
+
+SUBNORMAL_EXPONENT = -149
+"""Exponent of the unit in which float32's subnormals count."""
+
 _EXACT = 1 << FULL
 _WIDEST_SHIFT = 62
+_FLOAT32_INFINITY = 0x7F800000
+_FLOAT32_FRACTION = 0x007FFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,34 @@ def take_apart(values: npt.NDArray[Any]) -> Parts:
         is_infinite=~is_finite & (mantissa == 0),
         is_nan=~is_finite & (mantissa != 0),
     )
+
+
+def widened(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return float32 or float64 values as float64; subnormals of float32 survive flushing."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        wide = values.astype(np.float64)
+    if values.dtype == np.float32:
+        bits = values.view(np.uint32)
+        fraction = bits & _FLOAT32_FRACTION
+        is_tiny = ((bits & _FLOAT32_INFINITY) == 0) & (fraction > 0)
+        magnitude = np.ldexp(fraction[is_tiny].astype(np.float64), SUBNORMAL_EXPONENT)
+        wide[is_tiny] = np.where(bits[is_tiny] >> 31, -magnitude, magnitude)
+    return wide
+
+
+def narrowed(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
+    """Return the float32 bits of float64 values, nearest even; subnormals survive flushing.
+
+    Args:
+        values: Zero, infinity, NaN, or normal numbers of float64.
+    """
+    with np.errstate(over="ignore"):
+        bits = values.astype(np.float32).view(np.uint32)
+    is_tiny = np.abs(values) < LEAST_NORMAL
+    if is_tiny.any():
+        steps = np.rint(np.ldexp(np.abs(values[is_tiny]), -SUBNORMAL_EXPONENT)).astype(np.uint32)
+        bits[is_tiny] = steps | np.signbit(values[is_tiny]).astype(np.uint32) << np.uint32(31)
+    return bits
 
 
 def shift_to_even(

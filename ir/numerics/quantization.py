@@ -7,6 +7,7 @@ who works on little never waits for a compiler to load.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,22 +20,23 @@ from .array_matmul import check_operands, matmul_arrays
 from .block_format import InfinityPolicy, ScaleRule, block_format_of, choice
 from .elements import FLOAT32_NAN, element_of
 from .mxarray import MXArray, checked_axis, scale_shape
-from .parts import floats
+from .parts import floats, narrowed, widened
 from .tables import decode_table, scale_table, value_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
     from ..dtypes import BlockScaledDType, DType
-    from .block_format import BlockFormat
 
 COMPILED_FROM = 1 << 16
 """Elements, or multiplications, from which the compiled routines are worth loading."""
 
 _WIDEST_TABLE = 16
 _PIECE = 1 << 20
+_SMALL_PIECE = 1 << 16
+"""Elements of a piece where temporary arrays several times its size are made."""
 
 
 def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
@@ -96,51 +98,42 @@ def quantize(
     chosen = choice(ScaleRule, rule, "rule")
     policy = choice(InfinityPolicy, infinity, "infinity")
     array = np.asarray(x)
+    floats(np.empty(0, array.dtype))  # refuses what is no number, also where there is nothing
     where = checked_axis(axis, array.ndim)
-    shape = array.shape
-    scales_shape = scale_shape(shape, where, form.block)
-    if form.has_tensor_scale:
-        if chosen is not ScaleRule.FLOOR:
-            message = (
-                f"rule must be left out for {dtype.name}, whose scales are no powers of two, "
-                f"not {chosen.value!r}"
-            )
-            raise IRValueError(message)
-        rows = np.moveaxis(floats(array), where, -1)
-        codes, scales, tensor_scale = two_level.quantize_groups(
-            rows.reshape(-1, shape[where]), form, infinity=policy
+    if form.has_tensor_scale and chosen is not ScaleRule.FLOOR:
+        message = (
+            f"rule must be left out for {dtype.name}, whose scales are no powers of two, "
+            f"not {chosen.value!r}"
         )
-        groups_last = (*rows.shape[:-1], scales_shape[where])
-        return MXArray(
-            np.moveaxis(codes.reshape(rows.shape), -1, where),
-            np.moveaxis(scales.reshape(groups_last), -1, where),
-            dtype,
-            where,
-            tensor_scale,
-        )
-    codes, scales = np.empty(shape, np.uint8), np.empty(scales_shape, np.uint8)
-    is_narrow = array.dtype.kind not in "iu" and array.dtype.itemsize <= 4
-    if array.size >= COMPILED_FROM and is_narrow:
-        from . import fast_quantize
-
-        quantizer = fast_quantize.quantize_groups
-    else:
-        quantizer = _quantize_middle
+        raise IRValueError(message)
+    codes = np.empty(array.shape, np.uint8)
+    scales = np.empty(scale_shape(array.shape, where, form.block), np.uint8)
     source = _middle(array, where)
     target = codes.reshape(source.shape)
     scale_target = scales.reshape(scale_shape(source.shape, 1, form.block))
-    for planes, depth in _pieces(source.shape, form.block):
+    tensor_scale = None
+    if form.has_tensor_scale:
+        tensor_scale = two_level.tensor_scale_of(
+            (floats(source[cut]) for cut in _pieces(source.shape, form.block, _SMALL_PIECE)), form
+        )
+        by_rows = partial(two_level.quantize_groups, form=form, tensor_scale=tensor_scale)
+    else:
+        by_rows = partial(reference_quantize.quantize_groups, form=form, rule=chosen)
+    is_narrow = array.dtype.kind not in "iu" and array.dtype.itemsize <= 4
+    is_compiled = array.size >= COMPILED_FROM and is_narrow and tensor_scale is None
+    is_copied = not source.flags.c_contiguous or source.dtype != np.float32
+    size = _SMALL_PIECE if is_copied or not is_compiled else _PIECE
+    for planes, depth in _pieces(source.shape, form.block, size):
         groups = slice(depth.start // form.block, -(-depth.stop // form.block))
         piece = np.ascontiguousarray(floats(source[planes, depth]))
-        quantizer(
-            piece,
-            target[planes, depth],
-            scale_target[planes, groups],
-            form,
-            rule=chosen,
-            infinity=policy,
-        )
-    return MXArray(codes, scales, dtype, where)
+        results = target[planes, depth], scale_target[planes, groups]
+        if is_compiled:
+            from . import fast_quantize
+
+            fast_quantize.quantize_groups(piece, *results, form, rule=chosen, infinity=policy)
+        else:
+            _quantize_middle(piece, results, partial(by_rows, infinity=policy))
+    return MXArray(codes, scales, dtype, where, tensor_scale)
 
 
 def dequantize(mx: MXArray) -> npt.NDArray[np.float32]:
@@ -166,18 +159,18 @@ def dequantize(mx: MXArray) -> npt.NDArray[np.float32]:
         scale_values = scale_table()
     else:
         values = decode_table(form.scale).view(np.float32).astype(np.float64)
-        scale_values = values * np.float64(mx.tensor_scale)
+        scale_values = values * widened(np.array(mx.tensor_scale))
     table = value_table(mx.dtype.element)
-    out = np.empty(elements.shape, np.float32)
     if elements.size >= COMPILED_FROM:
         from . import fast_codec
 
-        fast_codec.dequantize(elements, scales, form.block, table, scale_values, out)
+        bits = np.empty(elements.shape, np.uint32)
+        fast_codec.dequantize(elements, scales, form.block, table, scale_values, bits)
     else:
         scale = np.repeat(scale_values[scales], form.block, axis=1)[:, : elements.shape[1]]
-        with np.errstate(over="ignore"):
-            out[...] = table[elements] * scale
-    out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
+        bits = narrowed(table[elements] * scale)
+    out = bits.view(np.float32)
+    bits[np.isnan(out)] = FLOAT32_NAN
     return out.reshape(mx.shape)
 
 
@@ -218,19 +211,14 @@ def matmul(a: MXArray, b: MXArray) -> npt.NDArray[np.float32]:
 
 def _quantize_middle(
     x: npt.NDArray[Any],
-    codes: npt.NDArray[np.uint8],
-    scales: npt.NDArray[np.uint8],
-    form: BlockFormat,
-    *,
-    rule: ScaleRule,
-    infinity: InfinityPolicy,
+    targets: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    by_rows: Callable[[npt.NDArray[Any]], tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]],
 ) -> None:
-    """Do what `fast_quantize.quantize_groups` does, by the reference and from float64 too."""
+    """Put codes and scales of `[outer, K, inner]` into `targets`, by what quantises `[R, K]`."""
     outer, depth, inner = x.shape
     rows = x.transpose(0, 2, 1).reshape(outer * inner, depth)
-    results = reference_quantize.quantize_groups(rows, form, rule=rule, infinity=infinity)
-    for target, result in zip((codes, scales), results, strict=True):
-        target[...] = result.reshape(outer, inner, -1).transpose(0, 2, 1)
+    for target, result in zip(targets, by_rows(rows), strict=True):
+        target[...] = result.reshape(outer, inner, result.shape[1]).transpose(0, 2, 1)
 
 
 def _middle(array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
@@ -246,12 +234,12 @@ def _middle(array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
             return array.reshape(outer, shape[axis], inner)
 
 
-def _pieces(shape: tuple[int, ...], block: int) -> Iterator[tuple[slice, slice]]:
-    """Cut `[outer, K, inner]` at whole groups into pieces that keep temporary arrays small."""
+def _pieces(shape: tuple[int, ...], block: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """Cut `[outer, K, inner]` at whole groups into pieces of about `size` elements."""
     outer, depth, inner = shape
     plane = max(1, depth * inner)
-    planes = max(1, _PIECE // plane)
-    step = depth if plane <= _PIECE else max(1, _PIECE // (block * inner)) * block
+    planes = max(1, size // plane)
+    step = depth if plane <= size else max(1, size // (block * inner)) * block
     for first in range(0, outer, planes):
         for start in range(0, depth, max(1, step)):
             yield (

@@ -13,7 +13,7 @@ from ..dtypes import DType
 from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy, ScaleRule
 from .elements import block_exponent
-from .parts import FULL, Parts, round_to_format, shift_to_even, take_apart
+from .parts import FULL, Parts, narrowed, round_to_format, shift_to_even, take_apart
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,9 +89,7 @@ def _scale_codes(amax: Parts, form: BlockFormat, rule: ScaleRule) -> npt.NDArray
 def _machine_codes(amax: Parts, form: BlockFormat) -> npt.NDArray[np.int64]:
     largest = np.ldexp(amax.significand.astype(np.float64), amax.exponent)
     reciprocal = np.float32(1) / np.float32(form.max)
-    with np.errstate(over="ignore"):
-        ratio = (largest * np.float64(reciprocal)).astype(np.float32)
-    bits = ratio.view(np.int32).astype(np.int64)
+    bits = narrowed(largest * np.float64(reciprocal)).astype(np.int64)
     field, mantissa = bits >> _FLOAT32_MANTISSA, bits & ((1 << _FLOAT32_MANTISSA) - 1)
     # Below 2^-126 the code 0 stands for 2^-127, half of the first normal number.
     up = np.where(field == 0, mantissa > _NV_SUBNORMAL, mantissa > 0)

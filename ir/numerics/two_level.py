@@ -14,50 +14,67 @@ from ..dtypes import DType
 from ..dtypes.formats import FloatFormat, format_of
 from .block_format import BlockFormat, InfinityPolicy
 from .elements import FLOAT32_NAN, Summation, unit_exponent
-from .parts import take_apart
+from .parts import narrowed, take_apart, widened
 from .reference import round_integers, round_pair
 from .tables import decode_table, integers, significands
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
 _SCALE = format_of(DType.E4M3)
 _HALF = 24
-_LEAST_FLOAT32 = np.uint32(1).view(np.float32)
+_LEAST_FLOAT32, _LARGEST_FLOAT32 = 1, 0x7F7FFFFF
 _PRODUCT_LIMIT = 1 << 28
 
 
+def tensor_scale_of(pieces: Iterable[npt.NDArray[Any]], form: BlockFormat) -> np.float32:
+    """Return the scale of a tensor that comes in pieces.
+
+    It is float32(amax / (max element * 448)) of the tensor's largest finite magnitude, 1 for a
+    tensor of zeros.
+
+    Args:
+        pieces: float32 or float64 arrays of any shape, all of the tensor.
+        form: The block format.
+    """
+    largest = (np.where(np.isfinite(x), np.abs(widened(x)), 0.0).max(initial=0.0) for x in pieces)
+    amax = max(map(float, largest), default=0.0)
+    if amax == 0.0:
+        return np.float32(1)
+    bits = narrowed(np.array(amax / (form.max * _SCALE.max)))
+    return np.uint32(min(max(int(bits), _LEAST_FLOAT32), _LARGEST_FLOAT32)).view(np.float32)
+
+
 def quantize_groups(
-    x: npt.NDArray[Any], form: BlockFormat, *, infinity: InfinityPolicy
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], np.float32]:
+    x: npt.NDArray[Any], form: BlockFormat, *, tensor_scale: np.float32, infinity: InfinityPolicy
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Quantise rows to a format with two levels of scales.
 
-    The tensor scale is float32(amax / (max element * 448)) of the tensor's largest finite
-    magnitude, 1 for a tensor of zeros; a block's scale is the E4M3 number nearest to
-    amax / (max element * tensor scale).
+    A block's scale is the E4M3 number nearest to amax / (max element * tensor scale).
 
     Args:
         x: float32 or float64 `[R, K]`; the last group of a row may be short.
         form: The block format.
+        tensor_scale: The scale of the whole tensor.
         infinity: What an infinity does to its group: a NaN scale, or the largest scale with the
             infinity as the largest element.
 
     Returns:
-        Element codes uint8 `[R, K]`, E4M3 scale codes uint8 `[R, ceil(K / block)]` and the tensor
-        scale.
+        Element codes uint8 `[R, K]` and E4M3 scale codes uint8 `[R, ceil(K / block)]`.
     """
     element = form.element
     assert isinstance(element, FloatFormat), element.name
     rows, depth = x.shape
     groups = -(-depth // form.block)
     padded = np.zeros((rows, groups, form.block))
-    padded.reshape(rows, -1)[:, :depth] = x
+    padded.reshape(rows, groups * form.block)[:, :depth] = widened(x)
     magnitude = np.abs(padded)
-    is_finite = np.isfinite(padded)
-    amax = np.where(is_finite, magnitude, 0.0).max(axis=2, initial=0.0)
-    tensor_scale = _tensor_scale(float(amax.max(initial=0.0)), form)
+    amax = np.where(np.isfinite(padded), magnitude, 0.0).max(axis=2, initial=0.0)
+    whole = float(widened(np.array(tensor_scale)))
 
-    steps = _midpoints(_SCALE) * (form.max * float(tensor_scale))
+    steps = _midpoints(_SCALE) * (form.max * whole)
     scales = _nearest(amax, steps)
     largest = infinity is InfinityPolicy.SATURATE
     assert _SCALE.nan_code is not None
@@ -67,7 +84,7 @@ def quantize_groups(
     scales = np.where(is_nan, _SCALE.nan_code, scales)
 
     value = decode_table(DType.E4M3).view(np.float32)[scales].astype(np.float64)
-    unit = value * float(tensor_scale)
+    unit = value * whole
     codes = np.zeros(padded.shape, np.int64)
     for code, midpoint in enumerate(_midpoints(element)):
         edge = (midpoint * unit)[:, :, None]
@@ -75,8 +92,8 @@ def quantize_groups(
     codes[unit == 0.0] = 0
     codes = np.where(np.signbit(padded), codes | element.sign_mask, codes)
     codes = np.where((scales == _SCALE.nan_code)[:, :, None], form.nan_element, codes)
-    flat = codes.reshape(rows, -1)[:, :depth]
-    return flat.astype(np.uint8), scales.astype(np.uint8), tensor_scale
+    flat = codes.reshape(rows, groups * form.block)[:, :depth]
+    return flat.astype(np.uint8), scales.astype(np.uint8)
 
 
 def matmul_groups(
@@ -88,6 +105,7 @@ def matmul_groups(
     element: DType,
     block: int,
     tensor_scale: tuple[np.float32, np.float32],
+    acc: npt.NDArray[np.float32] | None = None,
     sum: Summation = Summation.GROUP,  # noqa: A002 - the public name of the choice
 ) -> npt.NDArray[np.float32]:
     """Multiply two matrices of a format with two levels of scales.
@@ -104,6 +122,7 @@ def matmul_groups(
         element: The element's dtype, with neither NaN nor infinity.
         block: Elements that share one scale.
         tensor_scale: The tensor scales of `a` and of `b`, finite.
+        acc: What the accumulator starts from, float32 `[M, N]`; by default +0.
         sum: The order in which products meet the accumulator.
 
     Returns:
@@ -121,7 +140,7 @@ def matmul_groups(
     if both.negative[0] != both.negative[1]:
         tensor = -tensor
     base = int(both.exponent.sum()) + 2 * unit_exponent(format_of(element))
-    out = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    out = np.zeros((a.shape[0], b.shape[1]), np.float32) if acc is None else acc.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         step = block if sum is Summation.GROUP else 1
         for first in range(0, a.shape[1], step):
@@ -143,13 +162,6 @@ def matmul_groups(
             out += term
     out.view(np.uint32)[np.isnan(out)] = FLOAT32_NAN
     return out
-
-
-def _tensor_scale(amax: float, form: BlockFormat) -> np.float32:
-    if amax == 0.0:
-        return np.float32(1)
-    wanted = amax / (form.max * _SCALE.max)
-    return np.float32(min(max(wanted, float(_LEAST_FLOAT32)), float(np.finfo(np.float32).max)))
 
 
 def _midpoints(element: FloatFormat) -> npt.NDArray[np.float64]:

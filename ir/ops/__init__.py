@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import IRValueError, Span
 from ..suggest import near
-from .checks import is_blocked
+from .checks import has_pass_form
 from .row import Attribute, CallSite, Operand, OperandKind, OpRow
 from .table import ROWS
 
@@ -67,7 +67,8 @@ def create_op_call(
 def deduce_type(call: Call) -> Type:
     """Return the type that the op's rule gives to a call as it stands.
 
-    A call whose MX tensor has been cut into boxes is judged by the rule of that form.
+    A call in a form that only passes write, such as one of a tensor that has been cut into boxes, is
+    judged by the rule of that form.
 
     Raises:
         IRTypeError: As :func:`create_op_call`.
@@ -75,8 +76,7 @@ def deduce_type(call: Call) -> Type:
     """
     row = get_op(call.name, call.span)
     site = row.site(call.args, call.kwargs, call.span)
-    blocked = is_blocked(call.type) or any(is_blocked(arg.type) for arg in call.args)
-    if blocked and row.infer_blocked is not None:
+    if row.infer_blocked is not None and has_pass_form(call.type, call.args):
         return row.infer_blocked(site, call.type)
     return row.infer(site)
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..dtypes import CompoundDType
 from ..expr import Expr, MakeTuple, Max, Min, Sub, index
+from ..placement import NZ_BLOCKED_RANK
 from ..structural import structural_equal
 from ..types import (
     SCALE_ARRANGEMENT,
+    TensorLayout,
     TensorType,
     TileType,
     TileView,
@@ -17,6 +19,8 @@ from ..types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..dtypes import DType
     from ..types import Dims
     from .row import CallSite
@@ -122,9 +126,16 @@ def check_offsets(site: CallSite, offsets: Dims, dtype: DType) -> None:
 
 
 def check_window(
-    site: CallSite, offsets: Dims, extents: Dims, shape: Dims, *, what: str, hint: str | None = None
+    site: CallSite,
+    offsets: Dims,
+    extents: Dims,
+    shape: Dims,
+    *,
+    what: str,
+    owner: str = "the tensor",
+    hint: str | None = None,
 ) -> None:
-    """Refuse a window that provably reaches beyond a tensor of `shape`."""
+    """Refuse a window that provably reaches beyond its owner, which has the given shape."""
     for axis, (offset, extent, dim) in enumerate(zip(offsets, extents, shape, strict=True)):
         size, limit = constant_dim(extent), constant_dim(dim)
         start = constant_dim(offset)
@@ -134,7 +145,7 @@ def check_window(
         if first + size > limit:
             where = f" from offset {first}" if start is not None else ""
             message = (
-                f"{what} must end within the tensor, but takes {size} elements{where} on axis "
+                f"{what} must end within {owner}, but takes {size} elements{where} on axis "
                 f"{axis}, which has {limit}"
             )
             raise site.value_error(message, hint)
@@ -163,7 +174,36 @@ def arrangement_name(view: TileView) -> str:
 
 
 def is_blocked(type_: object) -> bool:
+    """Return whether a type is a tensor, of MX scales or in NZ, that has been cut into boxes."""
+    return is_mx_blocked(type_) or is_nz_blocked(type_)
+
+
+def has_pass_form(result: object, operands: Sequence[Expr]) -> bool:
+    """Return whether a call has a form that only passes write.
+
+    Args:
+        result: The type that it has or is annotated with, or None.
+        operands: Its operands.
+    """
+    types = [operand.type for operand in operands]
+    if is_blocked(result) or any(is_blocked(type_) for type_ in types):
+        return True
+    source = types[0] if types else None
+    flattened = isinstance(result, TileType) and len(result.shape) == 2
+    return flattened and isinstance(source, TensorType) and len(source.shape) > 2
+
+
+def is_mx_blocked(type_: object) -> bool:
     """Return whether a type is an MX scale tensor that has been cut into boxes."""
     return (
         isinstance(type_, TensorType) and type_.layout.is_mx and len(type_.shape) == MX_BLOCKED_RANK
+    )
+
+
+def is_nz_blocked(type_: object) -> bool:
+    """Return whether a type is a tensor in NZ that has been cut into boxes."""
+    return (
+        isinstance(type_, TensorType)
+        and type_.layout is TensorLayout.NZ
+        and len(type_.shape) == NZ_BLOCKED_RANK
     )

@@ -6,6 +6,7 @@ compound dtype, a tile, a tuple of integers, or an integer.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,10 @@ from ..numerics.array_matmul import matmul_arrays
 from ..numerics.convert import float32_to_bfloat16, float32_to_float16
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions
-from ..types import TensorLayout, TensorType, TileType
-from .checks import is_blocked
-from .values import TensorValue, TileValue, empty_buffer
+from ..types import SCALE_ARRANGEMENT, TensorLayout, TensorType, TileType
+from .checks import is_mx_blocked, is_nz_blocked
+from .rules_window import window_steps
+from .values import NO_TASK, TensorValue, TileValue, empty_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..numerics.mxarray import MXArray
+    from ..types import MemorySpace
     from .values import Evaluation
 
 Ints = tuple[int, ...]
@@ -37,17 +40,26 @@ def load(
 ) -> TileValue:
     """Read the valid part of a window."""
     assert isinstance(run.result_type, TileType), run.result_type
-    extents = tuple(max(0, n) for n in run.extents(run.result_type.valid_shape))
-    if is_blocked(run.call.args[0].type):
+    source = run.call.args[0].type
+    assert isinstance(source, TensorType), source
+    if is_mx_blocked(source):
+        extents = run.extents(run.result_type.valid_shape)
         boxes = tensor.buffer[_window(run, tensor, offsets, window)]
         logical = _unboxed(boxes, tensor.layout)
         return TileValue(logical[: extents[0], : extents[1]], tensor.dtype)
-    if not run.site.kwargs.get("clamp"):
-        extents = valid
-    source = run.call.args[0].type
-    assert isinstance(source, TensorType), source
-    limits = run.extents(source.valid_shape)
-    return TileValue(tensor.buffer[_window(run, tensor, offsets, extents, limits)], tensor.dtype)
+    if is_nz_blocked(source):
+        boxes = tensor.buffer[_window(run, tensor, offsets, window)]
+        whole = boxes.transpose(0, 2, 3, 1, 4).reshape(run.extents(run.result_type.shape))
+        return TileValue(whole, tensor.dtype)
+    limits = run.extents(source.valid_shape) or tensor.shape
+    extents = valid
+    if run.site.kwargs.get("clamp"):
+        sizes = zip(offsets, valid, limits, strict=True)
+        extents = tuple(max(0, min(size, limit - start)) for start, size, limit in sizes)
+    codes = tensor.buffer[_window(run, tensor, offsets, extents, limits)]
+    if len(run.result_type.shape) != codes.ndim:
+        codes = codes.reshape(prod(codes.shape[:-1]), codes.shape[-1])
+    return TileValue(codes, tensor.dtype)
 
 
 def _window(
@@ -58,7 +70,15 @@ def _window(
     limits: Sequence[int] = (),
 ) -> npt.NDArray[np.int64]:
     """Return the places of a window, after a check that it lies within the tensor's `limits`."""
-    limits = limits or tensor.shape
+    check_window(run, limits or tensor.shape, offsets, extents)
+    cuts = [slice(start, start + size) for start, size in zip(offsets, extents, strict=True)]
+    return window_positions(tensor.positions, cuts)
+
+
+def check_window(
+    run: Evaluation, limits: Sequence[int], offsets: Ints, extents: Sequence[int]
+) -> None:
+    """Refuse a window that is not within a tensor of the extents `limits`."""
     for axis, (start, size, dim) in enumerate(zip(offsets, extents, limits, strict=True)):
         if start < 0 or (size > 0 and start + size > dim):
             message = (
@@ -66,8 +86,6 @@ def _window(
                 f"{start} on axis {axis}, which has {dim}"
             )
             raise run.site.value_error(message)
-    cuts = [slice(start, start + size) for start, size in zip(offsets, extents, strict=True)]
-    return window_positions(tensor.positions, cuts)
 
 
 def _unboxed(boxes: npt.NDArray[Any], layout: TensorLayout) -> npt.NDArray[Any]:
@@ -94,12 +112,28 @@ def store(
 ) -> TensorValue:
     """Write the valid part of a tile, converted to the tensor's dtype."""
     codes = converted(tile, tensor.dtype)
-    if is_blocked(run.call.args[2].type):
+    if is_mx_blocked(run.call.args[2].type):
         codes = _boxed(codes, tensor.layout)
     elif window is not None:
+        codes = _in_tile_order(run.call.args[0].type, codes)
+        if codes.size != prod(window):
+            message = (
+                f"shapes must hold the {codes.size} valid elements of the tile, not {prod(window)}"
+            )
+            raise run.site.value_error(message)
         codes = codes.reshape(window)
     tensor.buffer[_window(run, tensor, offsets, codes.shape)] = codes
     return tensor
+
+
+def _in_tile_order(type_: object, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return codes in the order in which a tile has them: scales that lie in boxes, box by box."""
+    assert isinstance(type_, TileType), type_
+    arrangement = type_.get_effective_tile_view().arrangement
+    for layout, boxes in SCALE_ARRANGEMENT.items():
+        if arrangement == boxes:
+            return _boxed(codes, layout)
+    return codes
 
 
 def converted(tile: TileValue, dtype: DType) -> npt.NDArray[Any]:
@@ -119,6 +153,24 @@ def move(run: Evaluation, tile: TileValue) -> TileValue:
     return TileValue(tile.codes, run.result_type.dtype)
 
 
+def extract(run: Evaluation, tile: TileValue, row: int, col: int, shape: Ints) -> TileValue:
+    """Cut a window out of a tile; UInt8 scales become E8M0."""
+    del shape
+    assert isinstance(run.result_type, TileType), run.result_type
+    target: MemorySpace = run.site.kwargs["target_memory"]
+    extents = run.extents(run.result_type.valid_shape)
+    starts, steps = (row, col), window_steps(tile.dtype.bits, target)
+    for axis, (start, size, has) in enumerate(zip(starts, extents, tile.codes.shape, strict=True)):
+        if start < 0 or start % steps[axis] or start + size > has:
+            message = (
+                f"the window must begin at a multiple of {steps[axis]} and end within the {has} valid "
+                f"elements of axis {axis}, but takes {size} from {start} on"
+            )
+            raise run.site.value_error(message)
+    window = tile.codes[row : row + extents[0], col : col + extents[1]]
+    return TileValue(window, run.result_type.dtype)
+
+
 def bind_scale(run: Evaluation, scale: TileValue, data: TileValue) -> TileValue:
     """Hand the scale tile on: where it lies changes no value."""
     del run, data
@@ -129,7 +181,7 @@ def multiply(
     run: Evaluation, lhs: TileValue, lhs_scale: TileValue, rhs: TileValue, rhs_scale: TileValue
 ) -> TileValue:
     """Multiply two block-scaled tiles, from +0."""
-    return _product(run, (lhs, lhs_scale, rhs, rhs_scale))
+    return product(run, (lhs, lhs_scale, rhs, rhs_scale))
 
 
 def multiply_acc(
@@ -141,7 +193,7 @@ def multiply_acc(
     rhs_scale: TileValue,
 ) -> TileValue:
     """Multiply two block-scaled tiles, from what the accumulator holds."""
-    return _product(run, (lhs, lhs_scale, rhs, rhs_scale), acc=acc.floats)
+    return product(run, (lhs, lhs_scale, rhs, rhs_scale), acc=acc.floats)
 
 
 def multiply_bias(
@@ -153,42 +205,60 @@ def multiply_bias(
     bias: TileValue,
 ) -> TileValue:
     """Multiply two block-scaled tiles, from a row of biases."""
-    return _product(run, (lhs, lhs_scale, rhs, rhs_scale), bias=bias.floats)
+    return product(run, (lhs, lhs_scale, rhs, rhs_scale), bias=bias.floats)
 
 
-def _product(
+def product(
     run: Evaluation,
     operands: tuple[TileValue, TileValue, TileValue, TileValue],
     *,
     acc: npt.NDArray[np.float32] | None = None,
     bias: npt.NDArray[np.float32] | None = None,
 ) -> TileValue:
+    """Return the product of two operands and their scales, from `acc`, from `bias`, or from +0."""
     lhs, lhs_scale, rhs, rhs_scale = operands
-    rows, depth = lhs.codes.shape
-    columns = rhs.codes.shape[1]
-    if rhs.codes.shape[0] != depth:
+    left, right = _matrix(lhs.codes), _matrix(rhs.codes)
+    rows, depth = left.shape
+    columns = right.shape[1]
+    if right.shape[0] != depth:
         message = (
             "the valid K must be the same on both sides, but lhs has "
-            f"{depth} and rhs has {rhs.codes.shape[0]}"
+            f"{depth} and rhs has {right.shape[0]}"
         )
         raise run.site.value_error(message)
     result = matmul_mx(
-        lhs.codes,
+        left,
         lhs_scale.codes[:rows],
-        rhs.codes,
+        right,
         rhs_scale.codes[:, :columns],
         a_dtype=lhs.dtype,
         b_dtype=rhs.dtype,
-        acc=acc,
+        acc=None if acc is None else _matrix(acc),
         bias=bias,
         sum=run.sum,
     )
-    return TileValue(result.view(np.uint32), DType.Float32)
+    ones = (1,) * (lhs.codes.ndim - 2)
+    return TileValue(result.view(np.uint32).reshape(ones + result.shape), DType.Float32)
+
+
+def _matrix(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a matrix without the axes of one element before it."""
+    return codes.reshape(codes.shape[-2], codes.shape[-1])
 
 
 def multiply_tensors(run: Evaluation, lhs: MXArray, rhs: MXArray) -> TensorValue:
     """Multiply two whole block-scaled arrays, from +0."""
     result = matmul_arrays(lhs, rhs, sum=run.sum)
+    return TensorValue(result.view(np.uint32).reshape(-1), DType.Float32, result.shape)
+
+
+def multiply_tensors_acc(
+    run: Evaluation, acc: TensorValue, lhs: MXArray, rhs: MXArray
+) -> TensorValue:
+    """Multiply two whole block-scaled arrays, from what another tensor holds."""
+    everything = window_positions(acc.positions, [slice(None)] * len(acc.shape))
+    start = acc.buffer[everything].view(np.float32)
+    result = matmul_arrays(lhs, rhs, acc=start, sum=run.sum)
     return TensorValue(result.view(np.uint32).reshape(-1), DType.Float32, result.shape)
 
 
@@ -207,3 +277,31 @@ def view(
     assert isinstance(run.result_type, TensorType), run.result_type
     extents = run.extents(run.result_type.shape)
     return TensorValue(tensor.buffer, tensor.dtype, extents, run.result_type.layout)
+
+
+def block_index(run: Evaluation) -> int:
+    """Return which block runs."""
+    return run.progress.block
+
+
+def block_count(run: Evaluation) -> int:
+    """Return how many blocks the grid has."""
+    return run.progress.blocks
+
+
+def subblock_index(run: Evaluation) -> int:
+    """Return 0: a cube core stands alone in its group."""
+    del run
+    return 0
+
+
+def no_task(run: Evaluation) -> int:
+    """Return the TASK_ID of no launch."""
+    del run
+    return NO_TASK
+
+
+def join_tasks(run: Evaluation, deps: Ints) -> int:
+    """Return a new TASK_ID: everything before has been done here already."""
+    del deps
+    return run.progress.new_task()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
-from ..dtypes import DType
+from ..dtypes import DType, TaskId
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, Span
 from ..expr import Call, Expr, MakeTuple, Op, ScalarType, Type, as_dim
@@ -31,6 +31,7 @@ class OperandKind(Enum):
     TILE = "a tile"
     SCALAR = "a scalar"
     TUPLE = "a list of integers or scalars"
+    TASKS = "a list of TASK_IDs"
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,15 @@ class Operand:
 class Attribute:
     """A keyword of the op: its kind and its default; `required` ones have none.
 
-    A call does not store an attribute that has its default value.
+    A call does not store an attribute that has its default value. `read` turns what else may be
+    written for it into a value of its kind, or raises a user error.
     """
 
     name: str
     kind: type
     default: Any = None
     required: bool = False
+    read: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ class OpRow:
         operands: In the order of the call's arguments.
         attributes: In the order in which they may follow the operands by position.
         infer: The type rule: from a call site to the type of the result; raises user errors.
-        infer_blocked: The type rule of the form that a call takes once its MX tensor is blocked
-            to rank 5; None where the op has no such form. It gets the type that the call has.
+        infer_blocked: The type rule of the forms that only passes write, once a tensor is cut into
+            boxes of rank 5 or a tile is flat; None where the op has none. It gets the type that
+            the call has.
         meaning: The op on numpy values; see the interpreter for what the values are.
         doc: One sentence for the documentation.
         output_memory: The memory of the result; None where the rule says it.
@@ -226,7 +230,7 @@ class OpRow:
             if dtype is not None and dtype.is_compound() and not operand.compound:
                 message = (
                     f"{operand.name} must be of a simple dtype, not of {dtype.name}, of which only "
-                    "pl.matmul takes tensors"
+                    "pl.matmul and pl.slice take tensors"
                 )
                 planes = planes_on_tiles(dtype)
                 hint = f"ops on tiles take {planes}" if planes else "pl.matmul(a, b) works"
@@ -236,10 +240,14 @@ class OpRow:
     def _stored(self, kwargs: Mapping[str, Any], span: Span) -> dict[str, Any]:
         site = CallSite(self, (), {}, span)
         known = {a.name: a for a in self.attributes}
+        kwargs = dict(kwargs)
         for name, value in kwargs.items():
             if name not in known:
                 message = f"has no attribute {name!r}"
                 raise site.type_error(message, f"its attributes: {', '.join(known) or 'none'}")
+            read = known[name].read
+            if read is not None and value is not None:
+                value = kwargs[name] = _read(read, value, site)
             if value is not None and not isinstance(value, known[name].kind):
                 kind = known[name].kind.__name__
                 message = f"{name} must be a {kind}, not {value!r}"
@@ -253,6 +261,13 @@ class OpRow:
             for name, part in known.items()
             if kwargs.get(name) is not None and kwargs[name] != part.default
         }
+
+
+def _read(read: Callable[[Any], Any], value: object, site: CallSite) -> object:
+    try:
+        return read(value)
+    except IRValueError as error:
+        raise site.value_error(error.message, error.hint) from error
 
 
 def _shown(default: object) -> str:
@@ -298,3 +313,10 @@ def _fits(kind: OperandKind, arg: Expr) -> bool:
                 isinstance(e.type, ScalarType) and e.type.dtype in INTEGER_FORMATS
                 for e in arg.elements
             )
+        case OperandKind.TASKS:
+            return isinstance(arg, MakeTuple) and all(map(is_task, arg.elements))
+
+
+def is_task(expr: Expr) -> bool:
+    """Return whether an expression is a TASK_ID."""
+    return isinstance(expr.type, ScalarType) and expr.type.dtype is TaskId

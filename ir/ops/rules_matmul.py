@@ -17,6 +17,7 @@ from ..types import (
     implicit_tile_view,
 )
 from .checks import arrangement_name, operand_type, same_dim, same_dims, show_dims
+from .rules_forms import flat_tile
 from .rules_memory import SCALE_DTYPES, SCALE_LAYOUT, scale_hint
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ OPERAND_SETS: tuple[tuple[DType, ...], ...] = (
     (DType.E4M3, DType.E5M2),
     (DType.E2M1, E1M2),
 )
+_RANK = 2
 #: What the physical extents of a matmul must be multiples of.
 MULTIPLES = {"M": 16, "K": 64, "N": 32}
 
@@ -74,7 +76,7 @@ def infer_matmul_mx_bias(site: CallSite) -> TileType:
         message = f"bias must hold Float32, not {bias.dtype.name}"
         raise site.type_error(message)
     one = index(1)
-    wanted, valid = (one, product.shape[1]), (one, product.valid_shape[1])
+    wanted, valid = (one, product.shape[-1]), (one, product.valid_shape[-1])
     if not same_dims(bias.shape, wanted):
         message = f"bias must be {show_dims(wanted)}, not {show_dims(bias.shape)}"
         raise site.value_error(message)
@@ -92,17 +94,19 @@ def _product_type(site: CallSite, *, first: int) -> TileType:
     )
     for position in range(first, first + 4):
         _check_space(site, position)
-    _check_pair(site, lhs, rhs)
+    check_pair(site, lhs.dtype, rhs.dtype)
+    ones = (index(1),) * (len(lhs.shape) - _RANK)  # the rows of the result are those of lhs
+    lhs, rhs = _matrix(site, "lhs", lhs), _matrix(site, "rhs", rhs)
     _check_extents(site, lhs, rhs)
     if site.args[first + 1] is site.args[first + 3]:
         message = "lhs_scale and rhs_scale must be two tiles, not the same one"
         raise site.value_error(message)
     _check_scale(site, first + 1, lhs_scale, lhs, k_axis=1)
     _check_scale(site, first + 3, rhs_scale, rhs, k_axis=0)
-    shape = (lhs.shape[0], rhs.shape[1])
-    valid = (lhs.valid_shape[0], rhs.valid_shape[1])
+    shape = (*ones, lhs.shape[0], rhs.shape[1])
+    valid = (*ones, lhs.valid_shape[0], rhs.valid_shape[1])
     place = implicit_tile_view(shape, MemorySpace.Acc)
-    full_rows = same_dim(valid[0], shape[0]) is True
+    full_rows = same_dim(valid[-2], shape[-2]) is True
     view = TileView(
         valid,
         blayout=place.blayout,
@@ -124,22 +128,30 @@ def _check_space(site: CallSite, position: int) -> None:
         raise site.value_error(message, f"pl.move it to pl.Mem.{wanted.name}")
 
 
-def _check_pair(site: CallSite, lhs: TileType, rhs: TileType) -> None:
-    pair = (lhs.dtype, rhs.dtype)
+def check_pair(site: CallSite, lhs: DType, rhs: DType) -> None:
+    """Refuse two element dtypes that the cube does not multiply with each other."""
+    pair = (lhs, rhs)
     if any(all(dtype in legal for dtype in pair) for legal in OPERAND_SETS):
         return
     sets = " or ".join(f"both from {{{', '.join(d.name for d in s)}}}" for s in OPERAND_SETS)
-    message = f"lhs and rhs must be {sets}, not {lhs.dtype.name} and {rhs.dtype.name}"
+    message = f"lhs and rhs must be {sets}, not {lhs.name} and {rhs.name}"
     mixed = all(any(dtype in legal for legal in OPERAND_SETS) for dtype in pair)
     hint = "cast the 4-bit operand to E4M3 first (pl.cast): the cube has no FP8 x FP4 product"
     raise site.type_error(message, hint if mixed else None)
 
 
+def _matrix(site: CallSite, name: str, tile: TileType) -> TileType:
+    """Return the tile as a matrix: of a higher rank it must be one, each extent before it 1."""
+    if len(tile.shape) < _RANK:
+        message = f"{name} must have rank {_RANK}, not {len(tile.shape)}"
+        raise site.value_error(message)
+    if any(constant_dim(dim) != 1 for dim in tile.shape[:-_RANK]):
+        message = f"{name} must be one matrix, not the several of {show_dims(tile.shape)}"
+        raise site.value_error(message)
+    return flat_tile(tile)
+
+
 def _check_extents(site: CallSite, lhs: TileType, rhs: TileType) -> None:
-    for name, tile in (("lhs", lhs), ("rhs", rhs)):
-        if len(tile.shape) != 2:
-            message = f"{name} must have rank 2, not {len(tile.shape)}"
-            raise site.value_error(message)
     found = {"M": lhs.shape[0], "K": lhs.shape[1], "N": rhs.shape[1]}
     for name, dim in found.items():
         value = constant_dim(dim)
@@ -180,14 +192,14 @@ def _check_scale(
             f"{name} must come from a tensor in {layout.name}, not in {arrangement_name(found)}"
         )
         raise site.value_error(message, scale_hint(layout))
-    wanted = _scale_shape(data.shape, k_axis)
+    wanted = scale_shape(data.shape, k_axis)
     if not same_dims(scale.shape, wanted):
         message = (
             f"{name} must be {show_dims(wanted)}, one scale for {GROUP} elements along K, "
             f"not {show_dims(scale.shape)}"
         )
         raise site.value_error(message)
-    least = _scale_shape(data.valid_shape, k_axis)
+    least = scale_shape(data.valid_shape, k_axis)
     for has, needs in zip(scale.valid_shape, least, strict=True):
         a, b = constant_dim(has), constant_dim(needs)
         if a is not None and b is not None and a < b:
@@ -198,7 +210,7 @@ def _check_scale(
             raise site.value_error(message)
 
 
-def _scale_shape(dims: tuple[Expr, ...], k_axis: int) -> tuple[Expr, ...]:
+def scale_shape(dims: tuple[Expr, ...], k_axis: int) -> tuple[Expr, ...]:
     """Return `dims` with the K axis counted in groups; a symbolic extent stays as it is."""
     groups = constant_dim(dims[k_axis])
     if groups is None:

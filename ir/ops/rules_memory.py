@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BFloat16, DType, Float16, UInt8
-from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
-from ..expr import Expr, Type, index
+from ..placement import NZ_BLOCKED_RANK
 from ..types import (
     SCALE_ARRANGEMENT,
     MemorySpace,
@@ -35,6 +34,7 @@ from .checks import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..expr import Expr
     from ..types import Dims
     from .row import CallSite
 
@@ -61,6 +61,8 @@ MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
     MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
 }
 _LOAD_TARGETS = (MemorySpace.Vec, MemorySpace.Mat)
+#: Ranks of a tensor in NZ before it is cut into boxes.
+NZ_RANKS = range(2, NZ_BLOCKED_RANK)
 
 
 # --------------------------------------------------------------------------- load
@@ -73,9 +75,11 @@ def complete_load(site: CallSite) -> tuple[Expr, ...]:
 
 
 def default_load_target(operands: Sequence[Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Mat as the target of a load of MX scales that names none."""
+    """Return Mat as the target of a load of MX scales, or from NZ, that names none."""
     source = getattr(operands[0], "type", None) if operands else None
-    boxed = isinstance(source, TensorType) and source.layout.is_mx
+    boxed = isinstance(source, TensorType) and (
+        source.layout.is_mx or source.layout is TensorLayout.NZ
+    )
     if boxed and attributes.get("target_memory") is None:
         return {"target_memory": MemorySpace.Mat}
     return {}
@@ -87,6 +91,9 @@ def infer_load(site: CallSite) -> TileType:
     offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
     for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
         check_rank(site, dims, len(tensor.shape), what, "the tensor")
+    if tensor.layout is TensorLayout.NZ and len(tensor.shape) not in NZ_RANKS:
+        message = f"a tensor in NZ must have rank 2 to {NZ_RANKS[-1]}, not {len(tensor.shape)}"
+        raise site.value_error(message)
     check_shape(site, window, tensor.dtype)
     check_offsets(site, offsets, tensor.dtype)
     space = site.kwargs.get("target_memory")
@@ -153,39 +160,6 @@ def is_packed(tensor: TensorType) -> bool:
     return True
 
 
-def infer_blocked_load(site: CallSite, stored: Type) -> TileType:
-    """Return the tile of a load of scale boxes, given the type that the call has.
-
-    Offsets count boxes, the window is whole boxes, and the tile keeps its logical shape; its valid
-    shape is metadata that the call alone knows.
-    """
-    tensor = operand_type(site, 0, TensorType)
-    offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
-    for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
-        check_rank(site, dims, len(tensor.shape), what, "the blocked tensor")
-    if not same_dims(window, valid):
-        message = f"must take whole boxes, not {show_dims(valid)} of {show_dims(window)}"
-        raise site.value_error(message)
-    check_offsets(site, offsets, tensor.dtype)
-    check_window(site, offsets, window, tensor.shape, what="the window of scale boxes")
-    shape = logical_window(tensor.layout, window)
-    if not isinstance(stored, TileType) or not same_dims(stored.shape, shape):
-        found = show_dims(stored.shape) if isinstance(stored, TileType) else "another kind"
-        message = f"must give a tile of {show_dims(shape)}, not of {found}"
-        raise site.type_error(message)
-    blayout, slayout, fractal = SCALE_ARRANGEMENT[tensor.layout]
-    view = TileView(stored.valid_shape, blayout=blayout, slayout=slayout, fractal=fractal)
-    return TileType(shape, tensor.dtype, None, view, MemorySpace.Mat)
-
-
-def logical_window(layout: TensorLayout, blocked: Dims) -> Dims:
-    """Return the logical rank-2 shape of a blocked one: [1, rows/16, groups/2, 16, 2]."""
-    counts = constant_dims(blocked[1:3])
-    assert counts is not None, blocked
-    rows, groups = index(counts[0] * BOX_ROWS), index(counts[1] * BOX_GROUPS)
-    return (rows, groups) if layout is TensorLayout.MX_A_ZZ else (groups, rows)
-
-
 # --------------------------------------------------------------------------- store
 
 
@@ -201,13 +175,7 @@ def infer_store(site: CallSite) -> TensorType:
     if len(site.args) > 3:
         window = operand_dims(site, 3)
         check_rank(site, window, len(tensor.shape), "shapes", "the output tensor")
-        _check_same_count(site, window, tile.shape)
-        if not same_dims(tile.valid_shape, tile.shape):
-            message = (
-                f"a tile that is stored by shapes must be valid as a whole, not only "
-                f"{show_dims(tile.valid_shape)} of {show_dims(tile.shape)}"
-            )
-            raise site.value_error(message)
+        _check_same_count(site, window, tile)
         extents = window
     elif len(tile.shape) != len(tensor.shape):
         message = (
@@ -237,12 +205,22 @@ def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> N
         raise site.type_error(message)
 
 
-def _check_same_count(site: CallSite, window: Dims, shape: Dims) -> None:
-    wanted, found = constant_dims(shape), constant_dims(window)
-    if wanted is not None and found is not None and _product(wanted) != _product(found):
+def _check_same_count(site: CallSite, window: Dims, tile: TileType) -> None:
+    """Check that shapes hold what is valid of a tile, row by row where that is not all of it."""
+    valid, found = constant_dims(tile.valid_shape), constant_dims(window)
+    if valid is None or found is None:
+        return
+    partial = not same_dims(tile.valid_shape, tile.shape)
+    if _product(valid) != _product(found):
         message = (
-            f"shapes must hold the {_product(wanted)} elements of the tile {show_dims(shape)}, "
-            f"not the {_product(found)} of {show_dims(window)}"
+            f"shapes must hold the {_product(valid)} {'valid ' if partial else ''}elements of the tile "
+            f"{show_dims(tile.valid_shape)}, not the {_product(found)} of {show_dims(window)}"
+        )
+        raise site.value_error(message)
+    if partial and found[-1] != valid[-1]:
+        message = (
+            f"shapes of a tile that is valid in part must keep its rows of {valid[-1]} elements, "
+            f"not make them {found[-1]}"
         )
         raise site.value_error(message)
 
@@ -252,23 +230,6 @@ def _product(values: Sequence[int]) -> int:
     for value in values:
         result *= value
     return result
-
-
-def infer_blocked_store(site: CallSite, stored: Type) -> TensorType:
-    """Return the tensor of a store of scale boxes into a blocked tensor."""
-    del stored
-    tile = operand_type(site, 0, TileType)
-    offsets, tensor = operand_dims(site, 1), operand_type(site, 2, TensorType)
-    check_rank(site, offsets, len(tensor.shape), "offsets", "the blocked tensor")
-    check_offsets(site, offsets, tensor.dtype)
-    found = tile.get_effective_tile_view()
-    if found.arrangement != SCALE_ARRANGEMENT[tensor.layout]:
-        message = (
-            f"a tile for a tensor in {tensor.layout.name} must lie in that layout, "
-            f"not in {arrangement_name(found)}"
-        )
-        raise site.value_error(message)
-    return tensor
 
 
 # --------------------------------------------------------------------------- move

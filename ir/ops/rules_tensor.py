@@ -11,8 +11,18 @@ from ..mx_types import operand as mx_operand
 from ..numerics.array_matmul import check_formats
 from ..numerics.block_format import block_format_of
 from ..types import TensorLayout, TensorType, TensorView, constant_dim, constant_dims
-from .checks import check_rank, check_shape, operand_dims, operand_type, same_dim, show_dims
-from .rules_memory import is_packed
+from .checks import (
+    check_offsets,
+    check_rank,
+    check_shape,
+    check_window,
+    operand_dims,
+    operand_type,
+    same_dim,
+    same_dims,
+    show_dims,
+)
+from .rules_memory import ACC_STORE_DTYPES, is_packed
 
 if TYPE_CHECKING:
     from ..expr import Type
@@ -127,6 +137,60 @@ def infer_blocked_view(site: CallSite, stored: Type) -> TensorType:
     return TensorType(shape, source.dtype, source.memref, TensorView(None, stored.layout))
 
 
+def infer_slice(site: CallSite) -> TensorType:
+    """Return the type of a window of a tensor, row-major and packed."""
+    tensor = operand_type(site, 0, TensorType)
+    if tensor.layout.is_mx:
+        message = f"cannot cut a tensor in {tensor.layout.name}"
+        raise site.value_error(message, "pl.load takes a window of its boxes")
+    return _window_type(site, tensor, TensorLayout.ND)
+
+
+def infer_slice_scales(site: CallSite) -> TensorType:
+    """Return the type of a window of an MX scale tensor, in the same layout."""
+    tensor = operand_type(site, 0, TensorType)
+    if not tensor.layout.is_mx:
+        message = f"cuts tensors in MX_A_ZZ or MX_B_NN, not in {tensor.layout.name}"
+        raise site.value_error(message)
+    return _window_type(site, tensor, tensor.layout)
+
+
+def _window_type(site: CallSite, tensor: TensorType, layout: TensorLayout) -> TensorType:
+    shape, offset = operand_dims(site, 1), operand_dims(site, 2)
+    for dims, what in ((shape, "shape"), (offset, "offset")):
+        check_rank(site, dims, len(tensor.shape), what, "the tensor")
+    if constant_dims(shape) is None:
+        message = f"shape must be constant, not {show_dims(shape)}"
+        raise site.value_error(message)
+    check_shape(site, shape, tensor.dtype)
+    check_offsets(site, offset, tensor.dtype)
+    check_window(site, offset, shape, tensor.valid_shape or tensor.shape, what="the window")
+    return TensorType(shape, tensor.dtype, None, layout)
+
+
+def infer_assemble(site: CallSite) -> TensorType:
+    """Return the target of an assembly: the same tensor with a new value."""
+    target, source = (operand_type(site, position, TensorType) for position in (0, 1))
+    offset = operand_dims(site, 2)
+    for what, tensor in (("target", target), ("source", source)):
+        if tensor.layout.is_mx:
+            message = f"{what} must not be in {tensor.layout.name}, whose boxes lie apart"
+            raise site.value_error(message)
+    allowed = (source.dtype, *ACC_STORE_DTYPES.get(source.dtype, ()))
+    if target.dtype not in allowed:
+        names = ", ".join(dict.fromkeys(dtype.name for dtype in allowed))
+        message = (
+            f"a tensor of {source.dtype.name} must go into one of {names}, "
+            f"not of {target.dtype.name}"
+        )
+        raise site.type_error(message)
+    check_rank(site, source.shape, len(target.shape), "source", "the target")
+    check_rank(site, offset, len(target.shape), "offset", "the target")
+    check_offsets(site, offset, target.dtype)
+    check_window(site, offset, source.shape, target.shape, what="the source")
+    return target
+
+
 # --------------------------------------------------------------------------- matmul
 
 _MATRIX_RANK = 2
@@ -140,16 +204,53 @@ _REFUSED_FLAGS = {
 
 def infer_matmul(site: CallSite) -> TensorType:
     """Return the FP32 product of two matrices of block-scaled dtypes."""
-    operands = [operand_type(site, position, TensorType) for position in (0, 1)]
-    lhs, rhs = operands
-    for name, reason in _REFUSED_FLAGS.items():
-        if site.row.attribute(site.kwargs, name):
-            message = f"{name} must be False: {reason}"
-            raise site.value_error(message)
     out_dtype = site.row.attribute(site.kwargs, "out_dtype")
     if out_dtype is not DType.Float32:
         message = f"out_dtype must be Float32, not {out_dtype.name}"
         raise site.type_error(message)
+    return _product_type(site, first=0)
+
+
+def infer_matmul_acc(site: CallSite) -> TensorType:
+    """Return the FP32 sum of acc and the product of two matrices of block-scaled dtypes."""
+    product = _product_type(site, first=1)
+    check_addend(site, 0, product.shape)
+    return product
+
+
+def check_addend(site: CallSite, position: int, wanted: Dims) -> None:
+    """Refuse an operand that is not an FP32 tensor of the shape `wanted`, valid as a whole."""
+    name = site.row.operands[position].name
+    addend = operand_type(site, position, TensorType)
+    if addend.dtype is not DType.Float32:
+        message = f"{name} must hold Float32, not {addend.dtype.name}"
+        raise site.type_error(message)
+    if not same_dims(addend.shape, wanted):
+        message = f"{name} must be {show_dims(wanted)}, not {show_dims(addend.shape)}"
+        raise site.value_error(message)
+    check_whole(site, name, addend)
+
+
+def check_whole(site: CallSite, name: str, tensor: TensorType) -> None:
+    """Refuse a tensor that is valid only in part, and MX scales that are not packed."""
+    if tensor.valid_shape:
+        message = (
+            f"{name} must be valid as a whole, not only {show_dims(tensor.valid_shape)} of "
+            f"{show_dims(tensor.shape)}"
+        )
+        raise site.value_error(message, "pl.load takes a part of a tensor, for the ops on tiles")
+    if tensor.layout.is_mx and tensor.stride and not is_packed(tensor):
+        message = f"{name} must be packed, not of stride {show_dims(tensor.stride)}"
+        raise site.value_error(message)
+
+
+def _product_type(site: CallSite, *, first: int) -> TensorType:
+    operands = [operand_type(site, position, TensorType) for position in (first, first + 1)]
+    lhs, rhs = operands
+    for name, reason in _REFUSED_FLAGS.items():
+        if name in site.row.by_name and site.row.attribute(site.kwargs, name):
+            message = f"{name} must be False: {reason}"
+            raise site.value_error(message)
     for what, tensor in zip(("lhs", "rhs"), operands, strict=True):
         _check_matrix(site, what, tensor)
     try:

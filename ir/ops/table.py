@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from ..cast_mode import CastMode
 from ..dtypes import DType
 from ..types import MemorySpace, TensorLayout, TileLayout
-from . import meaning, rules_matmul, rules_memory, rules_tensor
+from . import (
+    meaning,
+    meaning_tensors,
+    rules_cast,
+    rules_control,
+    rules_forms,
+    rules_matmul,
+    rules_memory,
+    rules_quant,
+    rules_tensor,
+    rules_tensor_mx,
+    rules_window,
+)
 from .row import Attribute, Operand, OperandKind, OpRow
 
 _TENSOR, _TILE, _TUPLE = OperandKind.TENSOR, OperandKind.TILE, OperandKind.TUPLE
@@ -19,6 +32,13 @@ _MX_OPERANDS = (
     _tile("lhs_scale", MemorySpace.LeftScale),
     _tile("rhs", MemorySpace.Right),
     _tile("rhs_scale", MemorySpace.RightScale),
+)
+_MX_TENSORS = tuple(Operand(each.name, _TENSOR) for each in _MX_OPERANDS)
+_QUANT_ATTRIBUTES = (
+    Attribute("group_axis", int),
+    Attribute("dtype", DType, default=DType.E4M3),
+    Attribute("layout", TensorLayout),
+    Attribute("rule", str, default="floor"),
 )
 
 _ROWS = (
@@ -35,7 +55,7 @@ _ROWS = (
             Attribute("clamp", bool, default=False),
         ),
         infer=rules_memory.infer_load,
-        infer_blocked=rules_memory.infer_blocked_load,
+        infer_blocked=rules_forms.infer_load_form,
         complete=rules_memory.complete_load,
         kernel_default=rules_memory.default_load_target,
         meaning=meaning.load,
@@ -51,7 +71,7 @@ _ROWS = (
         ),
         attributes=(),
         infer=rules_memory.infer_store,
-        infer_blocked=rules_memory.infer_blocked_store,
+        infer_blocked=rules_forms.infer_store_form,
         meaning=meaning.store,
         doc="Copies the valid part of a tile into a tensor and gives the tensor's new value.",
         output_memory=MemorySpace.DDR,
@@ -69,6 +89,19 @@ _ROWS = (
         infer=rules_memory.infer_move,
         meaning=meaning.move,
         doc="Copies a tile into another on-chip memory, in the arrangement that it expects.",
+    ),
+    OpRow(
+        name="tile.extract",
+        operands=(
+            Operand("src", _TILE, (MemorySpace.Mat,)),
+            Operand("index_row", OperandKind.SCALAR),
+            Operand("index_col", OperandKind.SCALAR),
+            Operand("shape", _TUPLE),
+        ),
+        attributes=(Attribute("target_memory", MemorySpace, required=True),),
+        infer=rules_window.infer_extract,
+        meaning=meaning.extract,
+        doc="Copies a window of a tile in Mat into a memory of the cube, in its arrangement.",
     ),
     OpRow(
         name="tile.tget_scale_addr",
@@ -109,6 +142,28 @@ _ROWS = (
         output_memory=MemorySpace.Acc,
     ),
     OpRow(
+        name="tile.quant_mx",
+        operands=(_tile("src", MemorySpace.Vec),),
+        attributes=_QUANT_ATTRIBUTES,
+        infer=rules_quant.infer_tile,
+        kernel_default=rules_quant.default_group_axis,
+        meaning=meaning_tensors.quantize_tile,
+        doc="Quantises a tile to MX: elements, and one scale for 32 of them along K.",
+        output_memory=MemorySpace.Vec,
+    ),
+    OpRow(
+        name="tile.cast",
+        operands=(_tile("tile", MemorySpace.Vec),),
+        attributes=(
+            Attribute("target_type", DType, required=True),
+            Attribute("mode", CastMode, default=CastMode.round, read=CastMode.of),
+        ),
+        infer=rules_cast.infer_cast,
+        meaning=rules_cast.cast_tile,
+        doc="Converts the elements of a tile to another dtype.",
+        output_memory=MemorySpace.Vec,
+    ),
+    OpRow(
         name="tensor.create",
         operands=(Operand("shape", _TUPLE),),
         attributes=(
@@ -139,6 +194,101 @@ _ROWS = (
         output_memory=MemorySpace.DDR,
     ),
     OpRow(
+        name="tensor.matmul_acc",
+        operands=(
+            Operand("acc", _TENSOR),
+            Operand("lhs", _TENSOR, compound=True),
+            Operand("rhs", _TENSOR, compound=True),
+        ),
+        attributes=(
+            Attribute("a_trans", bool, default=False),
+            Attribute("b_trans", bool, default=False),
+        ),
+        infer=rules_tensor.infer_matmul_acc,
+        meaning=meaning.multiply_tensors_acc,
+        doc="Adds the product of two tensors of block-scaled dtypes to a third one.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.matmul_mx",
+        operands=_MX_TENSORS,
+        attributes=(),
+        infer=rules_tensor_mx.infer_matmul_mx,
+        meaning=meaning_tensors.multiply,
+        doc="Multiplies two tensors whose scales are tensors of their own.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.matmul_mx_acc",
+        operands=(Operand("acc", _TENSOR), *_MX_TENSORS),
+        attributes=(),
+        infer=rules_tensor_mx.infer_matmul_mx_acc,
+        meaning=meaning_tensors.multiply_acc,
+        doc="Adds the product of two block-scaled tensors to a third one, in a fresh tensor.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.matmul_mx_bias",
+        operands=(*_MX_TENSORS, Operand("bias", _TENSOR)),
+        attributes=(),
+        infer=rules_tensor_mx.infer_matmul_mx_bias,
+        meaning=meaning_tensors.multiply_bias,
+        doc="Multiplies two block-scaled tensors, starting from a row of biases.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.quant_mx",
+        operands=(Operand("src", _TENSOR),),
+        attributes=_QUANT_ATTRIBUTES,
+        infer=rules_quant.infer_tensor,
+        kernel_default=rules_quant.default_group_axis,
+        meaning=meaning_tensors.quantize_tensor,
+        doc="Quantises a tensor to MX: elements, and scales in the MX layout of their side.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.assemble",
+        operands=(
+            Operand("target", _TENSOR),
+            Operand("source", _TENSOR),
+            Operand("offset", _TUPLE),
+        ),
+        attributes=(),
+        infer=rules_tensor.infer_assemble,
+        meaning=meaning_tensors.assemble,
+        doc="Writes one tensor into a window of another and gives that one's new value.",
+        output_memory=MemorySpace.DDR,
+        reuses=0,
+        has_effect=True,
+    ),
+    OpRow(
+        name="tensor.slice",
+        operands=(
+            Operand("tensor", _TENSOR, compound=True),
+            Operand("shape", _TUPLE),
+            Operand("offset", _TUPLE),
+        ),
+        attributes=(),
+        infer=rules_tensor.infer_slice,
+        meaning=meaning_tensors.cut,
+        doc="Takes a window of a tensor as it is now.",
+        output_memory=MemorySpace.DDR,
+    ),
+    OpRow(
+        name="tensor.slice_scales",
+        operands=(
+            Operand("tensor", _TENSOR),
+            Operand("shape", _TUPLE),
+            Operand("offset", _TUPLE),
+        ),
+        attributes=(),
+        infer=rules_tensor.infer_slice_scales,
+        meaning=meaning_tensors.cut,
+        doc="Takes a window of an MX scale tensor, beside one of the elements that they scale.",
+        output_memory=MemorySpace.DDR,
+        public=False,
+    ),
+    OpRow(
         name="tensor.view",
         operands=(
             Operand("tensor", _TENSOR),
@@ -152,6 +302,46 @@ _ROWS = (
         doc="Looks at a tensor's bytes in another shape or layout.",
         output_memory=MemorySpace.DDR,
         reuses=0,
+    ),
+    OpRow(
+        name="tile.get_block_idx",
+        operands=(),
+        attributes=(),
+        infer=rules_control.infer_block,
+        meaning=meaning.block_index,
+        doc="Which block of its launch this is, from 0; 0 outside of a grid.",
+    ),
+    OpRow(
+        name="tile.get_block_num",
+        operands=(),
+        attributes=(),
+        infer=rules_control.infer_block,
+        meaning=meaning.block_count,
+        doc="How many blocks the launch has; 1 outside of a grid.",
+    ),
+    OpRow(
+        name="tile.get_subblock_idx",
+        operands=(),
+        attributes=(),
+        infer=rules_control.infer_block,
+        meaning=meaning.subblock_index,
+        doc="Which vector core of its group this is: always 0 on a cube core.",
+    ),
+    OpRow(
+        name="system.task_invalid",
+        operands=(),
+        attributes=(),
+        infer=rules_control.infer_task,
+        meaning=meaning.no_task,
+        doc="Names no launch: to depend on it is to wait for nothing.",
+    ),
+    OpRow(
+        name="system.task_dummy",
+        operands=(Operand("deps", OperandKind.TASKS),),
+        attributes=(),
+        infer=rules_control.infer_task,
+        meaning=meaning.join_tasks,
+        doc="Names a launch of nothing that is done when all of its dependencies are.",
     ),
 )
 

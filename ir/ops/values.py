@@ -7,7 +7,7 @@ exist here, so it can never matter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class TensorValue:
     @property
     def positions(self) -> Positions:
         """What each coordinate of each axis adds to an element's place in `buffer`."""
-        return axis_positions(self.layout, self.shape, self.stride)
+        return axis_positions(self.layout, self.shape, self.stride, bits=self.dtype.bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,30 @@ class TileValue:
         return self.codes.view(np.float32)
 
 
+#: The TASK_ID that names no launch.
+NO_TASK = 0
+
+
+@dataclass
+class Progress:
+    """Where a running program stands.
+
+    Attributes:
+        block: Which block of the grid runs.
+        blocks: How many blocks the grid has.
+        tasks: How many launches got a TASK_ID; they are numbered from 1.
+    """
+
+    block: int = 0
+    blocks: int = 1
+    tasks: int = NO_TASK
+
+    def new_task(self) -> int:
+        """Return the TASK_ID of one more launch."""
+        self.tasks += 1
+        return self.tasks
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A call that is being run, as the meanings see it.
@@ -75,12 +99,14 @@ class Evaluation:
         call: The call.
         extents: Turns dimensions into integers, with the values that variables have now.
         sum: The order of summation, `"group"` or `"sequential"`.
+        progress: Where the program stands.
     """
 
     site: CallSite
     call: Call
     extents: Callable[[Dims], tuple[int, ...]]
     sum: str
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def result_type(self) -> Type:

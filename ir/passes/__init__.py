@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..properties import IRProperty, IRPropertySet
 from .allocate_memory_addr import AllocateMemoryAddr
+from .auto_tile_matmul_l0 import AutoTileMatmulL0
 from .base import (
     CallbackInstrument,
     Instrument,
@@ -19,9 +20,13 @@ from .base import (
     create_program_pass,
 )
 from .block_mx_scale_tensor_views import BlockMxScaleTensorViews
+from .block_nz_tensor_views import BlockNzTensorViews
 from .canonicalize_io_order import CanonicalizeIOOrder
+from .convert_tensor_to_tile_ops import ConvertTensorToTileOps
 from .convert_to_ssa import ConvertToSSA
+from .expand_compound_tensors import ExpandCompoundTensors
 from .flatten_call_expr import FlattenCallExpr
+from .flatten_tile_nd_to_2d import FlattenTileNdTo2D
 from .infer_tile_memory_space import InferTileMemorySpace
 from .init_mem_ref import InitMemRef
 from .insert_mx_scale_addr import InsertMxScaleAddr
@@ -33,27 +38,38 @@ from .instruments import (
     make_roundtrip_instrument,
     stage_diff,
 )
+from .legalize_tile_cast import LegalizeTileCast
 from .lower_pipeline_loops import LowerPipelineLoops
 from .materialize_semantic_aliases import MaterializeSemanticAliases
 from .materialize_tensor_strides import MaterializeTensorStrides
 from .memory_reuse import MemoryReuse
 from .normalize_stmt_structure import NormalizeStmtStructure
+from .outline_scopes import OutlineScopes
 from .pipeline import PassPipeline, default_pipeline
 from .run_verifier import run_verifier
+from .unroll_loops import UnrollLoops
 
 allocate_memory_addr = AllocateMemoryAddr
+auto_tile_matmul_l0 = AutoTileMatmulL0
 block_mx_scale_tensor_views = BlockMxScaleTensorViews
+block_nz_tensor_views = BlockNzTensorViews
 canonicalize_io_order = CanonicalizeIOOrder
+convert_tensor_to_tile_ops = ConvertTensorToTileOps
 convert_to_ssa = ConvertToSSA
+expand_compound_tensors = ExpandCompoundTensors
 flatten_call_expr = FlattenCallExpr
+flatten_tile_nd_to_2d = FlattenTileNdTo2D
 infer_tile_memory_space = InferTileMemorySpace
 init_mem_ref = InitMemRef
 insert_mx_scale_addr = InsertMxScaleAddr
+legalize_tile_cast = LegalizeTileCast
 lower_pipeline_loops = LowerPipelineLoops
 materialize_semantic_aliases = MaterializeSemanticAliases
 materialize_tensor_strides = MaterializeTensorStrides
 memory_reuse = MemoryReuse
 normalize_stmt_structure = NormalizeStmtStructure
+outline_scopes = OutlineScopes
+unroll_loops = UnrollLoops
 
 __all__ = [
     "CallbackInstrument",
@@ -71,22 +87,30 @@ __all__ = [
     "VerificationInstrument",
     "VerificationMode",
     "allocate_memory_addr",
+    "auto_tile_matmul_l0",
     "block_mx_scale_tensor_views",
+    "block_nz_tensor_views",
     "canonicalize_io_order",
+    "convert_tensor_to_tile_ops",
     "convert_to_ssa",
     "create_function_pass",
     "create_program_pass",
     "default_pipeline",
+    "expand_compound_tensors",
     "flatten_call_expr",
+    "flatten_tile_nd_to_2d",
     "infer_tile_memory_space",
     "init_mem_ref",
     "insert_mx_scale_addr",
+    "legalize_tile_cast",
     "lower_pipeline_loops",
     "make_roundtrip_instrument",
     "materialize_semantic_aliases",
     "materialize_tensor_strides",
     "memory_reuse",
     "normalize_stmt_structure",
+    "outline_scopes",
     "run_verifier",
     "stage_diff",
+    "unroll_loops",
 ]

@@ -18,6 +18,7 @@ from ..core import (
     ForStmt,
     Function,
     IfStmt,
+    ScopeStmt,
     SeqStmts,
     Stmt,
     WhileStmt,
@@ -35,6 +36,8 @@ from .liveness import Live, assigned_vars, live_after_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from ..expr import Node
 
 _SUFFIX = re.compile(r"__(ssa|iter|idx|rv|phi)_v\d+$")
 
@@ -103,8 +106,32 @@ class _Converter:
                 return self._loop(stmt, live_after)
             case IfStmt():
                 return self._if(stmt, live_after)
+            case ScopeStmt():
+                return self._scope(stmt, live_after)
             case _:
                 return self._renamer.visit_stmt(stmt)
+
+    def _scope(self, stmt: ScopeStmt, live_after: Live) -> Stmt:
+        """Convert a region: it runs once for all that is around it, so its versions live on."""
+        changes: dict[str, object] = {}
+        for name in type(stmt).children:
+            old: Node | tuple[Expr, ...] | None = getattr(stmt, name)
+            match old:
+                case Var() if name == "task_id":
+                    new = self._define(old, "ssa")
+                case Stmt():
+                    new = self.body(old, live_after)
+                case Expr():
+                    new = self._renamer.visit_expr(old)
+                case tuple():
+                    visited = tuple(self._renamer.visit_expr(e) for e in old)
+                    same = all(a is b for a, b in zip(visited, old, strict=True))
+                    new = old if same else visited
+                case _:
+                    new = old
+            if new is not old:
+                changes[name] = new
+        return replace(stmt, **changes) if changes else stmt
 
     def _define(self, var: Var, kind: str) -> Var:
         """Return the variable for this definition of `var`: itself the first time."""
@@ -236,12 +263,16 @@ class _Converter:
             )
             hint = "put what follows the branch into that arm"
             raise IRValueError(message, stmt.span, hint=hint)
-        on_both = len(defined) == 2
-        return [
-            var
-            for var in needed
-            if var in self._current or (on_both and all(var in found for found in defined))
-        ]
+        for var in needed:
+            on_both = len(defined) == 2 and all(var in found for found in defined)
+            if var not in self._current and not on_both:
+                message = (
+                    f"{var.name_hint!r} must have a value on every way to its use, since it is used "
+                    "after the branch and one way through that gives it none"
+                )
+                hint = "assign it before the branch, or in both arms"
+                raise IRValueError(message, stmt.span, hint=hint)
+        return needed
 
 
 def _refuse_jumps(stmt: ForStmt | WhileStmt) -> None:

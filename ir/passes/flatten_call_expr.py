@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from ..core import AssignStmt, EvalStmt, Function, Stmt, WhileStmt
+from ..core import AssignStmt, EvalStmt, Function, SpmdScopeStmt, Stmt, WhileStmt, flatten_to_stmts
 from ..expr import Call, Expr, IterArg, Submit, Var, replace
 from ..properties import IRProperty
 from .base import FunctionPass
@@ -48,6 +48,16 @@ class _Flattener(InsertingMutator):
         body = self.visit_stmt(op.body)
         same = body is op.body and all(a is b for a, b in zip(args, op.iter_args, strict=True))
         return op if same else replace(op, iter_args=args, body=body)
+
+    def visit_spmd_scope_stmt(self, op: SpmdScopeStmt) -> Stmt:
+        # A grid holds one call and nothing else: what that call is made of is computed before it.
+        done = self.visit_children(op)
+        if done.body is op.body:
+            return done
+        *before, last = flatten_to_stmts(done.body)
+        for stmt in before:
+            self.insert(stmt)
+        return replace(done, body=last)
 
     def visit_call(self, op: Call) -> Expr:
         return self._hoisted(op)

@@ -30,7 +30,12 @@ class InitMemRef(FunctionPass):
 
     name = "InitMemRef"
     required = frozenset(
-        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.TileMemoryInferred}
+        {
+            IRProperty.SSAForm,
+            IRProperty.NormalizedStmtStructure,
+            IRProperty.TileOps2D,
+            IRProperty.TileMemoryInferred,
+        }
     )
     produced = frozenset({IRProperty.HasMemRefs, IRProperty.NormalizedStmtStructure})
 

@@ -24,6 +24,8 @@ from .memrefs import BIND, SCALE_SPACES, tile_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: The ops that fill a scale buffer.
+FILLS = ("tile.move", "tile.extract")
 #: Positions of (data, scale) among the operands, left pair first.
 PAIRS = {
     "tile.matmul_mx": ((0, 1), (2, 3)),
@@ -237,4 +239,4 @@ class _Dropper(InsertingMutator):
 
 
 def _is_move(value: Expr) -> bool:
-    return isinstance(value, Call) and value.op.name == "tile.move"
+    return isinstance(value, Call) and value.op.name in FILLS

@@ -124,5 +124,5 @@ def stage_diff(before: Stage, after: Stage) -> str:
 
     from ..printer import python_print
 
-    texts = [python_print(stage.program).splitlines(keepends=True) for stage in (before, after)]
-    return "".join(unified_diff(*texts, before.name, after.name))
+    old, new = (python_print(each.program).splitlines(keepends=True) for each in (before, after))
+    return "".join(unified_diff(old, new, before.name, after.name))

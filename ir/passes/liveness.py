@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import AssignStmt, ForStmt, IfStmt, ReturnStmt, SeqStmts, Stmt, WhileStmt
+from ..core import (
+    AssignStmt,
+    ForStmt,
+    IfStmt,
+    ReturnStmt,
+    ScopeStmt,
+    SeqStmts,
+    Stmt,
+    WhileStmt,
+)
 from ..types import TileType
+from ..verification.walk import defined_vars, own_exprs
 from ..visitor import IRVisitor
 
 if TYPE_CHECKING:
@@ -51,6 +61,9 @@ def assigned_vars(stmts: Iterable[Stmt]) -> list[Var]:
                 arms = [arm for arm in (stmt.then_body, stmt.else_body) if arm is not None]
                 found.update(dict.fromkeys(assigned_vars(arms)))
                 found.update(dict.fromkeys(stmt.return_vars))
+            case ScopeStmt():
+                found.update(dict.fromkeys(assigned_vars((stmt.body,))))
+                found.update(dict.fromkeys(defined_vars(stmt)))
             case _:
                 continue
     return list(found)
@@ -128,6 +141,10 @@ class Live:
                     other.pass_by(stmt.else_body)
                 self.add(other)
                 self.add(used_vars(stmt.condition))
+            case ScopeStmt():
+                self.remove(defined_vars(stmt))
+                self.pass_by(stmt.body)
+                self.add(used_vars(*own_exprs(stmt)))
             case ReturnStmt():
                 self.remove(tuple(self._all))
                 self.add(used_vars(*stmt.value))
@@ -152,11 +169,11 @@ class Live:
 
 
 def live_after_each(stmts: Sequence[Stmt], after: Iterable[Var]) -> dict[int, Live]:
-    """Return, for each loop and branch of a sequence, by its index what is needed behind it."""
+    """Return, for each statement with a body, by its index what is needed behind it."""
     found: dict[int, Live] = {}
     live = Live(after)
     for index in range(len(stmts) - 1, -1, -1):
-        if isinstance(stmts[index], ForStmt | WhileStmt | IfStmt):
+        if isinstance(stmts[index], ForStmt | WhileStmt | IfStmt | ScopeStmt):
             found[index] = live.copy()
         live.pass_by(stmts[index])
     return found

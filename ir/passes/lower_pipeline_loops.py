@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STAGE = "pipeline_stage"
-_BUFFERED = frozenset({"tile.load", "tile.move"})
+_BUFFERED = frozenset({"tile.load", "tile.move", "tile.extract"})
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """MaterializeTensorStrides: every tensor says its strides.
 
-A tensor without strides is packed in the order of its layout. A blocked MX tensor is packed
-row-major over its rank-5 shape like any other.
+A tensor without strides is packed in the order of its layout. A tensor that was cut into boxes, of MX
+scales or in NZ, is packed row-major over its rank-5 shape like any other; one in NZ that was not has
+no strides.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import IRValueError, Span
+from ..ops.checks import is_nz_blocked
 from ..placement import packed_stride
 from ..properties import IRProperty
 from ..types import PadValue, TensorLayout, TensorType, TensorView, TupleType, constant_dims
@@ -27,7 +29,12 @@ class MaterializeTensorStrides(FunctionPass):
 
     name = "MaterializeTensorStrides"
     required = frozenset(
-        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.TileMemoryInferred}
+        {
+            IRProperty.SSAForm,
+            IRProperty.NormalizedStmtStructure,
+            IRProperty.TileOps2D,
+            IRProperty.TileMemoryInferred,
+        }
     )
     produced = frozenset({IRProperty.TensorViewCanonical})
 
@@ -59,7 +66,9 @@ class _Strides(IRMutator):
                 types = tuple(self.visit_type(t) for t in type_.types)
                 same = all(a is b for a, b in zip(types, type_.types, strict=True))
                 return type_ if same else TupleType(types)
-            case TensorType() if not type_.stride and type_.layout is not TensorLayout.NZ:
+            case TensorType() if type_.layout is TensorLayout.NZ and not is_nz_blocked(type_):
+                return type_
+            case TensorType() if not type_.stride:
                 return self._with_strides(type_)
             case _:
                 return type_

@@ -15,7 +15,7 @@ from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..errors import IRValueError
 from ..expr import ConstInt, Expr, Type, index
 from ..ops.rules_memory import is_packed
-from ..types import DistributedTensorType, TensorLayout, TensorType, TensorView, TupleType
+from ..types import DistributedTensorType, TensorLayout, TensorType, TensorView
 from .mx_box_layout import assert_boxes_are_dense
 
 if TYPE_CHECKING:
@@ -91,17 +91,15 @@ def _static(extent: Expr, axis: str, layout: TensorLayout, span: Span) -> int:
 
 
 def blocked_type(type_: Type, span: Span) -> Type:
-    """Return `type_` with every MX tensor in it blocked; the same object when there is none.
+    """Return an MX tensor type in its blocked form, and any other type as it is.
+
+    A tuple is not looked into.
 
     Raises:
         IRValueError: For an MX tensor that is distributed, not packed, or valid only in part, and as
             :func:`blocked_shape`.
     """
     match type_:
-        case TupleType():
-            types = tuple(blocked_type(t, span) for t in type_.types)
-            same = all(a is b for a, b in zip(types, type_.types, strict=True))
-            return type_ if same else TupleType(types)
         case DistributedTensorType() if type_.layout.is_mx:
             message = (
                 f"A distributed tensor must have layout ND, not {type_.layout.value}: MX layouts are "

@@ -11,12 +11,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
+from ..expr import ConstInt, FloorDiv
 from ..layout import Layout, Shape, Stride
 from ..numerics.scales import scale_offset_a, scale_offset_b
 from ..placement import packed_stride
 from ..types import TensorLayout, static_dims
 
 if TYPE_CHECKING:
+    from ..expr import Expr
     from ..types import Dims
 
 
@@ -55,6 +57,50 @@ def _check(blocked: tuple[int, ...], logical: tuple[int, ...], layout: TensorLay
         if row < rows and group < groups:
             found = placement.index(_digits(row, group, layout))
             assert found == _byte(row, group, logical, layout), "boxes are in order"
+
+
+def assert_box_is_addressed(box: Dims, offsets: Dims, blocked: Dims, layout: TensorLayout) -> None:
+    """Assert that blocked offsets lead to the byte that the box order has for the logical ones.
+
+    A symbolic offset stands for one box further along the blocks, or two along the groups; what
+    divides it must divide it without a rest.
+
+    Args:
+        box: The five blocked offsets, quotients of the very expressions in `offsets`.
+        offsets: The two logical offsets.
+        blocked: The blocked shape of the tensor.
+        layout: Its MX layout.
+    """
+    units = (BOX_ROWS, 2 * BOX_GROUPS)
+    units = units if layout is TensorLayout.MX_A_ZZ else units[::-1]
+    stand_in: dict[Expr, int] = {}
+    for offset, unit in zip(offsets, units, strict=True):
+        value = offset.value if isinstance(offset, ConstInt) else unit
+        stand_in[offset] = max(value, stand_in.get(offset, 0))
+    found: list[int] = []
+    for each in box:
+        match each:
+            case FloorDiv(dividend, ConstInt(divisor)):
+                assert dividend in stand_in, "an offset is divided as a whole"
+                assert stand_in[dividend] % divisor == 0, "only whole boxes are skipped"
+                found.append(stand_in[dividend] // divisor)
+            case ConstInt(value):
+                found.append(value)
+            case _:
+                raise AssertionError(each)
+    shape = static_dims(blocked, "A blocked MX tensor")
+    byte = sum(n * step for n, step in zip(found, _strides(shape), strict=True))
+    first, second = (stand_in[offset] for offset in offsets)
+    block, group = (first, second) if layout is TensorLayout.MX_A_ZZ else (second, first)
+    _, boxes, columns, _, _ = shape
+    rows, groups = boxes * BOX_ROWS, columns * BOX_GROUPS
+    logical = (rows, groups) if layout is TensorLayout.MX_A_ZZ else (groups, rows)
+    assert byte == _byte(block, group, logical, layout), "the offset is that of the box"
+
+
+@lru_cache(maxsize=1024)
+def _strides(blocked: tuple[int, ...]) -> tuple[int, ...]:
+    return packed_stride(TensorLayout.ND, blocked)
 
 
 def _byte(row: int, group: int, logical: tuple[int, ...], layout: TensorLayout) -> int:

@@ -6,17 +6,20 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ..core import AssignStmt, ForStmt, IfStmt, WhileStmt
+from ..core import AssignStmt, ForStmt, Function, IfStmt, Stmt, WhileStmt
 from ..expr import Call, ConstInt, Expr, GlobalVar, ScalarType, Submit, Var
 from ..types import CommCtxType
-from ..verification.walk import own_exprs, statements
+from .mx_node_check import checked_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core import Function, Program, Stmt
+    from ..core import Program
+    from ..expr import Node, Type
 
 _BLOCK_IDENTITY = frozenset({"tile.get_block_idx", "tile.get_block_num"})
+
+_SAYING = (Stmt, Call, Submit, Function)
 
 
 class _Binding(Enum):
@@ -53,85 +56,86 @@ class OffsetFacts:
 
 
 class _Collector:
-    """Walks over all statements, and over expressions only as far as they may hold calls."""
+    """Walks over every node of a program once, in order and without recursion, and checks each."""
 
     def __init__(self, program: Program) -> None:
         self.facts = OffsetFacts()
         self._functions = {g.name: f for g, f in program.functions.items()}
         self._bindings: dict[Var, _Binding] = {}
+        self._seen: set[int] = set()
         for function in program.functions.values():
-            for param in function.params:
-                self._bind(param, _Binding.PARAMETER)
-            for stmt in statements(function.body):
-                self._statement(stmt)
+            checked_parts(function, function)
+        for function in program.functions.values():
+            self._walk(function)
 
-    def _bind(self, var: Var, how: _Binding) -> None:
-        """Note a way in which `var` gets a value; another way spoils what is known of it."""
-        known = self._bindings.setdefault(var, how)
-        if known is not how:
-            self.facts.rebound.add(var)
+    def _walk(self, function: Function) -> None:
+        seen = self._seen
+        left: list[Node | Type] = [function]
+        while left:
+            node = left.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            inner = checked_parts(node, function)
+            if isinstance(node, _SAYING):
+                self._note(node)
+            inner.reverse()
+            left += inner
 
-    def _statement(self, stmt: Stmt) -> None:
-        match stmt:
+    def _note(self, node: Stmt | Call | Submit | Function) -> None:
+        """Keep what a node says about scalars."""
+        match node:
             case AssignStmt(var, value):
                 if isinstance(var.type, ScalarType):
                     self._definition(var, value)
-            case ForStmt():
-                self._bind(stmt.loop_var, _Binding.LOOP)
+            case Call(op=GlobalVar(name)) if name in self._functions:
+                callee = self._functions[name]
+                known = len(node.args) == len(callee.params)
+                pairs = zip(callee.params, node.args, strict=True) if known else None
+                self._record(callee, pairs)
+            case Submit(op=GlobalVar(name)) if name in self._functions:
+                callee = self._functions[name]
+                self._record(callee, _submit_pairs(callee, node))
+            case ForStmt(loop_var, start, _, step):
+                self._bind(loop_var, _Binding.LOOP)
                 fact = None
-                if isinstance(stmt.start, ConstInt) and isinstance(stmt.step, ConstInt):
-                    fact = stmt.start.value, stmt.step.value
-                self.facts.loops.setdefault(stmt.loop_var, []).append(fact)
+                if isinstance(start, ConstInt) and isinstance(step, ConstInt):
+                    fact = start.value, step.value
+                self.facts.loops.setdefault(loop_var, []).append(fact)
+            case Function(params=params):
+                for param in params:
+                    self._bind_once(param, _Binding.PARAMETER)
             case _:
                 pass
-        if isinstance(stmt, ForStmt | WhileStmt | IfStmt):
-            for var in stmt.return_vars:
+        if isinstance(node, ForStmt | WhileStmt | IfStmt):
+            for var in node.return_vars:
                 self._bind(var, _Binding.RESULT)
-        exprs = own_exprs(stmt)
-        self._calls(exprs if not isinstance(stmt, WhileStmt) else (*exprs, stmt.condition))
+
+    def _bind(self, var: Var, how: _Binding) -> None:
+        """Note a way in which `var` gets a value; another way spoils what is known of it."""
+        if self._bindings.setdefault(var, how) is not how:
+            self.facts.rebound.add(var)
+
+    def _bind_once(self, var: Var, how: _Binding) -> None:
+        """Note a way of which one at most is known: an assignment, or being a parameter.
+
+        A variable that is a parameter of two functions has callers that say nothing of the other.
+        """
+        if var in self._bindings:
+            self.facts.rebound.add(var)
+        self._bindings[var] = how
 
     def _definition(self, var: Var, value: Expr) -> None:
-        self._bind(var, _Binding.VALUE)
-        if self.facts.definitions.setdefault(var, value) is not value:
-            self.facts.rebound.add(var)
+        self._bind_once(var, _Binding.VALUE)
+        self.facts.definitions.setdefault(var, value)
         if isinstance(value, Call) and value.op.name in _BLOCK_IDENTITY:
             self.facts.block_identities.add(var)
-
-    def _calls(self, exprs: Iterable[Expr]) -> None:
-        left = list(exprs)
-        while left:
-            expr = left.pop()
-            match expr:
-                case Var() | ConstInt():
-                    continue
-                case Call(op=GlobalVar(name)) if name in self._functions:
-                    callee = self._functions[name]
-                    known = len(expr.args) == len(callee.params)
-                    pairs = zip(callee.params, expr.args, strict=True) if known else None
-                    self._record(callee, pairs)
-                case Submit(op=GlobalVar(name)) if name in self._functions:
-                    callee = self._functions[name]
-                    self._record(callee, _submit_pairs(callee, expr))
-                case _:
-                    pass
-            left += _operands(expr)
 
     def _record(self, callee: Function, pairs: Iterable[tuple[Var, Expr]] | None) -> None:
         given = dict.fromkeys(callee.params) if pairs is None else dict(pairs)
         for param, source in given.items():
             if isinstance(param.type, ScalarType):
                 self.facts.sources.setdefault(param, []).append(source)
-
-
-def _operands(expr: Expr) -> list[Expr]:
-    found: list[Expr] = []
-    for name in expr.children:
-        value: Expr | tuple[Expr, ...] | None = getattr(expr, name)
-        if isinstance(value, tuple):
-            found += value
-        elif value is not None:
-            found.append(value)
-    return found
 
 
 def _submit_pairs(callee: Function, op: Submit) -> Iterable[tuple[Var, Expr]] | None:

@@ -12,7 +12,7 @@ from ..visitor import IRMutator
 from .base import FunctionPass
 
 if TYPE_CHECKING:
-    from ..core import ForStmt, IfStmt, WhileStmt
+    from ..core import ForStmt, IfStmt, InCoreScopeStmt, SpmdScopeStmt, WhileStmt
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,12 @@ class _Bodies(IRMutator):
 
     def visit_if_stmt(self, op: IfStmt) -> Stmt:
         return self._with_flat_bodies(op, "then_body", "else_body")
+
+    def visit_in_core_scope_stmt(self, op: InCoreScopeStmt) -> Stmt:
+        return self._with_flat_bodies(op, "body")
+
+    def visit_spmd_scope_stmt(self, op: SpmdScopeStmt) -> Stmt:
+        return self._with_flat_bodies(op, "body")
 
     def visit_assign_stmt(self, op: Stmt) -> Stmt:
         return op

@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .allocate_memory_addr import AllocateMemoryAddr
+from .auto_tile_matmul_l0 import AutoTileMatmulL0
 from .block_mx_scale_tensor_views import BlockMxScaleTensorViews
+from .block_nz_tensor_views import BlockNzTensorViews
 from .canonicalize_io_order import CanonicalizeIOOrder
+from .convert_tensor_to_tile_ops import ConvertTensorToTileOps
 from .convert_to_ssa import ConvertToSSA
+from .expand_compound_tensors import ExpandCompoundTensors
 from .flatten_call_expr import FlattenCallExpr
+from .flatten_tile_nd_to_2d import FlattenTileNdTo2D
 from .infer_tile_memory_space import InferTileMemorySpace
 from .init_mem_ref import InitMemRef
 from .insert_mx_scale_addr import InsertMxScaleAddr
+from .legalize_tile_cast import LegalizeTileCast
 from .lower_pipeline_loops import LowerPipelineLoops
 from .materialize_semantic_aliases import MaterializeSemanticAliases
 from .materialize_tensor_strides import MaterializeTensorStrides
 from .memory_reuse import MemoryReuse
 from .normalize_stmt_structure import NormalizeStmtStructure
+from .outline_scopes import OutlineScopes
+from .unroll_loops import UnrollLoops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,12 +67,20 @@ def default_pipeline(*, allow_mx_store: bool = False) -> PassPipeline:
     """Return the passes that prepare a program for code generation."""
     return PassPipeline(
         [
+            UnrollLoops(),  # copies assign the same names again: before each has one definition
             ConvertToSSA(),  # every later pass follows a value to its one definition
             NormalizeStmtStructure(),  # later passes insert statements beside others
             FlattenCallExpr(),  # an operand is then a variable, with a type to rewrite
+            OutlineScopes(),  # later passes know functions only, and what a core runs by its type
+            ExpandCompoundTensors(),  # a use decides the grouped axis: while functions call each other
+            ConvertTensorToTileOps(),  # whole tensors are gone before anything looks at tiles
+            FlattenTileNdTo2D(),  # all tiles are there; from here on each has rows and columns
+            BlockNzTensorViews(),  # needs flat tiles: a window of boxes makes rows and columns
             BlockMxScaleTensorViews(  # before anything that needs the scales' physical form
                 allow_mx_store=allow_mx_store
             ),
+            LegalizeTileCast(),  # each step of a chain is a tile that has to be placed
+            AutoTileMatmulL0(),  # while what the kernel left unplaced can still be told
             InferTileMemorySpace(),  # moves appear that the kernel left out
             InsertMxScaleAddr(),  # needs every operand placed; once for each consumer
             LowerPipelineLoops(),  # after binding, so that each copy binds its own scales

@@ -11,6 +11,7 @@ from ..core import (
     IfStmt,
     ParamDirection,
     Program,
+    ScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -56,7 +57,10 @@ class _SSAChecker:
 
     def body(self, body: Stmt, visible: set[Var], wanted: int | None) -> None:
         """Check a body; `wanted` is how many values its last statement must yield."""
-        visible = set(visible)
+        self._statements(body, set(visible), wanted)
+
+    def _statements(self, body: Stmt, visible: set[Var], wanted: int | None) -> None:
+        """Check the statements of a body; what they define joins `visible`."""
         stmts = flatten_to_stmts(body)
         for position, stmt in enumerate(stmts):
             self._uses(own_exprs(stmt), visible, stmt.span)
@@ -106,6 +110,9 @@ class _SSAChecker:
                 for arm in bodies(stmt):
                     self.body(arm, visible, wanted)
                 self._results(stmt.return_vars, visible, stmt.span)
+            case ScopeStmt():
+                self._statements(stmt.body, visible, wanted=None)
+                self._results(defined_vars(stmt), visible, stmt.span)
             case _:
                 pass
 
@@ -180,6 +187,8 @@ class _Definitions:
                 else:
                     after = then & other
                 return after | set(stmt.return_vars)
+            case ScopeStmt():
+                return self.body(stmt.body, defined) | set(defined_vars(stmt))
             case _:
                 return defined
 
@@ -224,7 +233,7 @@ class _Consumption:
                     arms = (stmt.then_body, stmt.else_body)
                     first, second = (self.body(arm, taken) for arm in arms)
                     taken = first | second
-                case ForStmt() | WhileStmt():
+                case ForStmt() | WhileStmt() | ScopeStmt():
                     taken |= self.body(stmt.body, taken)
                 case _:
                     pass

@@ -105,12 +105,12 @@ def check_tensor_views(function: Function, program: Program, findings: Findings)
 
 
 def check_memrefs(function: Function, program: Program, findings: Findings) -> None:
-    """Every tile on a core has a memory reference."""
+    """Every tile on a core has a memory reference; those of a tuple have it under their own names."""
     del program
     if function.func_type not in CORE_TYPES:
         return
     for var, tile in tiles(function):
-        if tile.memref is None:
+        if tile.memref is None and isinstance(var.type, TileType):
             message = f"{var.name_hint!r} must have a memory reference"
             findings.error(NO_MEMREF, message, var.span)
 

@@ -13,12 +13,17 @@ from ..core import (
     ForStmt,
     Function,
     FunctionType,
+    InCoreScopeStmt,
     Program,
+    ReturnStmt,
+    ScopeStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
+    flatten_to_stmts,
 )
-from ..expr import Call, ConstInt, Op, Submit
+from ..expr import Call, ConstInt, GlobalVar, Op, Submit
 from .walk import all_calls, bodies, calls, own_exprs, statements
 
 if TYPE_CHECKING:
@@ -31,13 +36,16 @@ MISPLACED_JUMP = 204
 PIPELINE_STAGES = 205
 PIPELINE_STEP = 206
 WRONG_PLANE = 207
+NESTED_REGION = 208
+REGION_BODY = 209
+REGION_LEFT = 210
 
 #: Where the ops of tiles may stand, and where tensors may be created.
 CORE_TYPES = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 _CONTROL_TYPES = (FunctionType.Orchestration, FunctionType.Graph)
 _CONTROL_OPS = ("tensor.create",)
-#: What a kernel may say of whole tensors before it is cut into tiles.
-_WHOLE_TENSOR_OPS = ("tensor.matmul",)
+#: Ops on tensors that move no data; all others are of whole tensors, before they are cut into tiles.
+_ALIASING_OPS = ("tensor.view",)
 STAGES = "pipeline_stages"
 
 
@@ -88,7 +96,11 @@ def _check_jumps(stmt: Stmt, loop: Stmt | None, findings: Findings) -> None:
         elif isinstance(loop, ForStmt) and loop.kind is not ForKind.Sequential:
             message = f"{word} must not stand inside a loop of kind {loop.kind.name}"
             findings.error(MISPLACED_JUMP, message, stmt.span)
-    inner = stmt if isinstance(stmt, ForStmt | WhileStmt) else loop
+    inner = loop
+    if isinstance(stmt, ForStmt | WhileStmt):
+        inner = stmt
+    elif isinstance(stmt, ScopeStmt):
+        inner = None
     for body in bodies(stmt):
         _check_jumps(body, inner, findings)
 
@@ -111,6 +123,46 @@ def check_pipeline_loops(function: Function, program: Program, findings: Finding
         if not isinstance(stmt.step, ConstInt) or stmt.step.value == 0:
             message = "The step of a Pipeline loop must be a constant other than zero"
             findings.error(PIPELINE_STEP, message, stmt.span)
+
+
+def check_regions(function: Function, program: Program, findings: Findings) -> None:
+    """Regions stand in control functions, one beside the other, and are left at their end."""
+    del program
+    for stmt in statements(function.body):
+        if isinstance(stmt, ScopeStmt) and function.func_type in CORE_TYPES:
+            message = f"{function.name} runs on a core and must not launch a region"
+            findings.error(NESTED_REGION, message, stmt.span)
+    _check_regions(function.body, None, findings)
+
+
+def _check_regions(stmt: Stmt, region: ScopeStmt | None, findings: Findings) -> None:
+    inner = region
+    if isinstance(stmt, ScopeStmt):
+        inner = stmt
+        own = isinstance(stmt, InCoreScopeStmt) and isinstance(region, SpmdScopeStmt)
+        if region is not None and not own:
+            message = "A region that is launched must not stand inside another one"
+            findings.error(NESTED_REGION, message, stmt.span)
+        if isinstance(stmt, SpmdScopeStmt) and not _is_grid_body(stmt.body):
+            message = (
+                "A grid must hold one call of a kernel, or one InCore region, and nothing else"
+            )
+            findings.error(REGION_BODY, message, stmt.span)
+    elif isinstance(stmt, ReturnStmt) and region is not None:
+        message = "A region that is launched must not be left by a return"
+        findings.error(REGION_LEFT, message, stmt.span)
+    for body in bodies(stmt):
+        _check_regions(body, inner, findings)
+
+
+def _is_grid_body(body: Stmt) -> bool:
+    match flatten_to_stmts(body):
+        case (InCoreScopeStmt(),):
+            return True
+        case (AssignStmt(value=Call(op=GlobalVar())) | EvalStmt(expr=Call(op=GlobalVar())),):
+            return True
+        case _:
+            return False
 
 
 def check_split(function: Function, program: Program, findings: Findings) -> None:
@@ -143,6 +195,6 @@ def check_incore_ops(function: Function, program: Program, findings: Findings) -
                 f"but {function.name} is of type {function.func_type.name}"
             )
             findings.error(WRONG_PLANE, message, call.span)
-        elif call.op.name in _WHOLE_TENSOR_OPS:
+        elif call.op.name.startswith("tensor.") and call.op.name not in _ALIASING_OPS:
             message = f"{function.name} must work on tiles, not on whole tensors by {call.op.name}"
             findings.error(WRONG_PLANE, message, call.span)

@@ -11,12 +11,14 @@ from ..core import (
     IfStmt,
     Program,
     ReturnStmt,
+    ScopeStmt,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
     flatten_to_stmts,
 )
-from ..dtypes import DType
+from ..dtypes import DType, TaskId
 from ..dtypes.boxes import GROUP
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import Span, UserError
@@ -24,6 +26,7 @@ from ..expr import Call, Expr, Op, ScalarType, Submit, Type, UnknownType
 from ..mx_uses import compound_faults
 from ..ops import deduce_type
 from ..ops.checks import same_dims, show_dims
+from ..ops.row import is_task
 from ..types import TensorType, TileType, TupleType, constant_dim
 from .walk import all_calls, bodies, statements
 
@@ -62,7 +65,8 @@ def check_types(
             case Call():
                 _check_call(call, program, findings)
             case Submit():
-                pass
+                _check_call(call, program, findings)
+                _check_launch(call, findings)
     for stmt in statements(function.body):
         _check_stmt(stmt, function, findings)
     for fault in compound_faults(function, program):
@@ -173,23 +177,41 @@ def _check_valid_k(call: Call, findings: Findings) -> None:
         findings.error(OP_RULE, message, call.span)
 
 
-def _check_call(call: Call, program: Program, findings: Findings) -> None:
-    callee = program.get_function(call.name)
+def _check_call(call: Call | Submit, program: Program, findings: Findings) -> None:
+    name = call.op.name
+    callee = program.get_function(name)
     if callee is None:
-        message = f"{call.name!r} must name a function of the program"
+        message = f"{name!r} must name a function of the program"
         findings.error(KIND, message, call.span)
         return
     if len(call.args) != len(callee.params):
-        message = f"{call.name} takes {len(callee.params)} arguments, not {len(call.args)}"
+        message = f"{name} takes {len(callee.params)} arguments, not {len(call.args)}"
         findings.error(COUNT, message, call.span)
         return
     for param, arg in zip(callee.params, call.args, strict=True):
-        what = f"{param.name_hint!r} of {call.name}"
+        what = f"{param.name_hint!r} of {name}"
         _expect(what, param.type, arg.type, call.span, findings)
-    if callee.return_types and not isinstance(call.type, UnknownType):
-        one = len(callee.return_types) == 1
-        result = callee.return_types[0] if one else TupleType(callee.return_types)
-        _expect(f"The result of {call.name}", result, call.type, call.span, findings)
+    results = callee.return_types
+    if isinstance(call, Submit):
+        result = TupleType((*results, ScalarType(TaskId)))
+        _expect(f"The result of a submit of {name}", result, call.type, call.span, findings)
+    elif results and not isinstance(call.type, UnknownType):
+        result = results[0] if len(results) == 1 else TupleType(results)
+        _expect(f"The result of {name}", result, call.type, call.span, findings)
+
+
+def _check_launch(launch: Submit | ScopeStmt, findings: Findings) -> None:
+    """What a launch waits for are TASK_IDs; it has an integer number of blocks."""
+    for dep in launch.deps:
+        if not is_task(dep):
+            message = "A launch must depend on scalars of TASK_ID"
+            findings.error(SCALAR_EXPECTED, message, launch.span)
+    core_num = launch.core_num if isinstance(launch, Submit | SpmdScopeStmt) else None
+    if core_num is not None and not _is_scalar(core_num, integer=True):
+        message = "The number of blocks of a launch must be an integer scalar"
+        findings.error(SCALAR_EXPECTED, message, launch.span)
+    if isinstance(launch, Submit) and launch.predicate is not None:
+        _check_condition(launch.predicate, "predicate", launch.span, findings)
 
 
 def _expect(what: str, wanted: Type, found: Type, span: Span, findings: Findings) -> None:
@@ -211,6 +233,8 @@ def _check_stmt(stmt: Stmt, function: Function, findings: Findings) -> None:
                     message = f"The {what} of a loop must be an integer scalar"
                     findings.error(SCALAR_EXPECTED, message, stmt.span)
             _check_carried(stmt, findings)
+        case ScopeStmt():
+            _check_launch(stmt, findings)
         case WhileStmt():
             _check_condition(stmt.condition, "while", stmt.span, findings)
             _check_carried(stmt, findings)

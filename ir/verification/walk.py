@@ -13,14 +13,17 @@ from ..core import (
     Function,
     IfStmt,
     ReturnStmt,
+    ScopeStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
     flatten_to_stmts,
 )
+from ..node_exprs import type_exprs
 from ..types import TileType, TupleType
-from ..visitor import IRVisitor, type_exprs
+from ..visitor import IRVisitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +45,7 @@ def bodies(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case SeqStmts(stmts):
             return stmts
-        case ForStmt() | WhileStmt():
+        case ForStmt() | WhileStmt() | ScopeStmt():
             return (stmt.body,)
         case IfStmt():
             arms = (stmt.then_body, stmt.else_body)
@@ -67,6 +70,10 @@ def own_exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return tuple(arg.init_value for arg in stmt.iter_args)
         case IfStmt():
             return (stmt.condition,)
+        case SpmdScopeStmt():
+            return (stmt.core_num, *stmt.deps, *stmt.dumps)
+        case ScopeStmt():
+            return (*stmt.deps, *stmt.dumps)
         case _:
             return ()
 
@@ -133,6 +140,8 @@ def defined_vars(stmt: Stmt) -> tuple[Var, ...]:
             return (*stmt.iter_args, *stmt.return_vars)
         case IfStmt():
             return stmt.return_vars
+        case ScopeStmt():
+            return () if stmt.task_id is None else (stmt.task_id,)
         case _:
             return ()
 

@@ -1,5 +1,6 @@
 """What the Python calls promise, and what their results offer."""
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 import scalebox
 from scalebox import ir
+from scalebox.app.kernel_file import load_kernel_file
 from scalebox.ir import passes
 from scalebox.ir.core import Program
 from scalebox.ir.target import load_target
@@ -173,3 +175,29 @@ class Fresh:
     golden = scalebox.interpret(program, inputs)
     assert list(result.outputs) == list(golden) == ["product"]
     assert scalebox.compare(result.outputs, golden)
+
+
+def test_a_function_of_jit_is_taken_for_its_program(tmp_path: Path) -> None:
+    text = (
+        "from scalebox.ir import language as pl\n\n"
+        "@pl.jit\n"
+        "def main(x: pl.Tensor[[32, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):\n"
+        "    out = copy(x, out)\n"
+        "    return out\n\n"
+        "@pl.jit.incore\n"
+        "def copy(x: pl.Tensor[[32, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):\n"
+        "    t = pl.load(x, [0, 0], [32, 64], target_memory=pl.Mem.Mat)\n"
+        "    out = pl.store(t, [0, 0], out)\n"
+        "    return out\n"
+    )
+    file = tmp_path / "kernel.py"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("kernel", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    given = {"x": x, "out": 0 * x}
+    assert np.array_equal(scalebox.interpret(module.main, given)["out"], x)
+    assert isinstance(load_kernel_file(file).program, Program)

@@ -8,6 +8,8 @@ import pytest
 
 import scalebox
 from scalebox.app.drawn_inputs import draw_inputs, given_inputs
+from scalebox.ir import language as pl
+from scalebox.ir import numerics
 from scalebox.ir.core import Function, Program
 from scalebox.ir.errors import InputError
 
@@ -99,3 +101,19 @@ def test_arrays_of_rank_0_are_scalars() -> None:
     assert given["n"] == 3
     assert isinstance(given["n"], int)
     assert isinstance(given["x"], np.ndarray)
+
+
+def test_elements_in_nz_are_those_of_nd_in_another_order() -> None:
+    text = """
+@pl.function(type=pl.FunctionType.InCore)
+def k(self, a: pl.Tensor[[2, 32, 64], pl.FP8E4M3FN{}], b: pl.Tensor[[32, 32], pl.INT8{}]):
+    pass
+"""
+    plain, boxed = (pl.parse(text.format(each, each)) for each in ("", ", pl.NZ"))
+    assert isinstance(plain, Function)
+    assert isinstance(boxed, Function)
+    wanted, found = draw_inputs(plain, 3), draw_inputs(boxed, 3)
+    for name, array in wanted.items():
+        assert found[name].shape == array.shape
+        assert found[name].dtype == array.dtype
+        assert found[name].tobytes() == numerics.pack_nz(array).tobytes()

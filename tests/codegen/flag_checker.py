@@ -191,7 +191,7 @@ def _find_races(
 def touches(issued: Issued, views: tuple[View, ...]) -> Iterator[tuple[Stretch, bool]]:
     """Yield the stretches of memory that an instruction touches, and whether it writes them."""
     each, registers = issued.instruction, issued.registers
-    yield from _local_stretches(each, views)
+    yield from _local_stretches(each, views, registers.get("xo", 0))
     if each.row.has("view"):
         view = views[each["view"]]
         for begin, end in _window(each, registers, view):
@@ -200,11 +200,11 @@ def touches(issued: Issued, views: tuple[View, ...]) -> Iterator[tuple[Stretch, 
 
 @cache
 def _local_stretches(
-    each: Instruction, views: tuple[View, ...]
+    each: Instruction, views: tuple[View, ...], ahead: int
 ) -> tuple[tuple[Stretch, bool], ...]:
     return tuple(
         (((space, 0), begin, end), writes)
-        for space, addresses, writes in local_bytes(each, views)
+        for space, addresses, writes in local_bytes(each, views, ahead)
         for begin, end in _stretches(addresses)
     )
 
@@ -217,6 +217,12 @@ def _window(each: Instruction, registers: dict[str, int], view: View) -> Iterato
             for i in range(each["ni"])
         ]
         length = each["nj"] * 32
+    elif each.mnemonic == "gm_to_l1_nz_boxes":
+        starts = [
+            (registers["xj"] + j) * view.strides[1] + registers["xi"] * view.strides[2]
+            for j in range(each["col_boxes"])
+        ]
+        length = each["row_boxes"] * 512 * 8 // view.bits
     else:
         rows = each["rows"] if each.row.has("rows") else 1
         starts = [
@@ -243,11 +249,16 @@ def _stretches(addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
 
 @cache
 def local_bytes(
-    each: Instruction, views: tuple[View, ...]
+    each: Instruction, views: tuple[View, ...], ahead: int = 0
 ) -> tuple[tuple[str, frozenset[int], bool], ...]:
-    """Return the bytes of each on-chip memory that an instruction touches, and whether it writes."""
-    f = each.fields
-    match each.mnemonic:
+    """Return the bytes of each on-chip memory that an instruction touches, and whether it writes.
+
+    `ahead` is what the register of a transfer says: units of 32 bytes from `src` to its source.
+    """
+    f, mnemonic = dict(each.fields), each.mnemonic.removesuffix("_at")
+    if ahead:
+        f["src"] += ahead * 32
+    match mnemonic:
         case "gm_to_l1_nz":
             wide = 256 // views[f["view"]].bits
             addresses = frozenset(
@@ -262,6 +273,14 @@ def local_bytes(
         case "gm_to_l1_boxes":
             boxes = [(i, j) for i in range(f["ni"]) for j in range(f["nj"])]
             addresses = frozenset(f["l1"] + (i * f["l1_nj"] + j) * 32 for i, j in boxes)
+            return (("l1", addresses, True),)
+        case "gm_to_l1_nz_boxes":
+            boxes = [(j, i) for j in range(f["col_boxes"]) for i in range(f["row_boxes"])]
+            addresses = frozenset(
+                f["l1"] + (j * f["dst_pitch"] + i) * 512 + byte
+                for j, i in boxes
+                for byte in range(0, 512, GRANULE)
+            )
             return (("l1", addresses, True),)
         case "l1_to_l0a":
             cells = [
@@ -287,7 +306,7 @@ def local_bytes(
             boxes = [(i, j) for i in range(f["row_boxes"]) for j in range(f["col_boxes"])]
             read = frozenset(f["src"] + (i * f["src_pitch"] + j) * 32 for i, j in boxes)
             written = frozenset(f["dst"] + (i * f["col_boxes"] + j) * 32 for i, j in boxes)
-            return ("l1", read, False), (each.mnemonic[-7:], written, True)
+            return ("l1", read, False), (mnemonic[-7:], written, True)
         case "l1_to_bias":
             read = frozenset(range(f["src"], f["src"] + f["bytes"]))
             return ("l1", read, False), (

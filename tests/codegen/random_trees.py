@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scalebox.codegen.access import accesses
 from scalebox.codegen.isa.vocabulary import Convert, ElementType, MadInit
 from scalebox.codegen.kernel import Layout, View
-from scalebox.codegen.tree import Block, Branch, Loop, Step
+from scalebox.codegen.tree import Block, Branch, Loop, Step, While
 from scalebox.ir.dtypes import DType, Index
 from scalebox.ir.errors import Span
-from scalebox.ir.expr import And, ConstInt, Eq, Expr, FloorMod, ScalarType, Var, index
+from scalebox.ir.expr import Add, And, ConstInt, Eq, Expr, FloorMod, Lt, ScalarType, Var, index
 
 SPAN = Span("tree", 1, 1, 1, 2)
 VIEWS = (
@@ -99,7 +99,9 @@ _TESTS = st.integers(0, 3)
 def _nested(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     bodies = st.lists(items, max_size=4)
     return st.one_of(
-        st.builds(_Shape, st.just("loop"), _LOOP_TRIPS, bodies, st.just([])),
+        st.builds(
+            _Shape, st.sampled_from(("loop", "loop", "while")), _LOOP_TRIPS, bodies, st.just([])
+        ),
         st.builds(_Shape, st.just("branch"), _TESTS, bodies, bodies),
     )
 
@@ -119,12 +121,17 @@ def build(shapes: list[Step | _Shape], loops: tuple[Var, ...] = ()) -> Block:
         if isinstance(shape, Step):
             copy = Step(shape.mnemonic, shape.fields, SPAN, shape.reads, shape.writes)
             block.items.append(copy)
-        elif shape.kind == "loop":
+        elif shape.kind in ("loop", "while"):
             var = Var(f"i{len(loops)}", ScalarType(Index))
             trips = shape.number
             stop: Expr = index(trips) if trips >= 0 else PARAMS[-trips - 1]
             body = build(shape.first, (*loops, var))
-            block.items.append(Loop(var, ZERO, stop, 1, body, SPAN))
+            if shape.kind == "loop":
+                block.items.append(Loop(var, ZERO, stop, 1, body, SPAN))
+            else:
+                after = Var(f"n{len(loops)}", ScalarType(Index))
+                carried = ((var, ZERO, Add(var, index(1), Index), after),)
+                block.items.append(While(Lt(var, stop, DType.Bool), body, SPAN, carried))
         else:
             arms = build(shape.first, loops), build(shape.second, loops)
             block.items.append(Branch(_test(shape.number, loops), *arms, SPAN))

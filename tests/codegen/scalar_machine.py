@@ -26,7 +26,9 @@ def wrap(value: int) -> int:
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def run_scalar_unit(program: Sequence[Instruction], params: Sequence[int] = ()) -> list[Issued]:
+def run_scalar_unit(
+    program: Sequence[Instruction], params: Sequence[int] = (), *, block: int = 0, blocks: int = 1
+) -> list[Issued]:
     """Run a program's scalar instructions and return those that went to a pipe, in order."""
     registers: dict[int, int] = {}
     issued: list[Issued] = []
@@ -44,6 +46,10 @@ def run_scalar_unit(program: Sequence[Instruction], params: Sequence[int] = ()) 
                 registers[fields["xd"]] = fields["imm"]
             case "ldparam":
                 registers[fields["xd"]] = params[fields["index"]]
+            case "block_idx":
+                registers[fields["xd"]] = block
+            case "block_num":
+                registers[fields["xd"]] = blocks
             case "jump":
                 place += fields["target"] - 1
             case "beqz":

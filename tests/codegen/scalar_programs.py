@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scalebox.codegen.tree import Block, Branch, Let, Loop, Step
+from scalebox.codegen.tree import Block, Branch, Let, Loop, Step, While
 from scalebox.ir import scalar_ops
 from scalebox.ir.dtypes import DType, Index, SimpleDType, UInt8, UInt32
 from scalebox.ir.dtypes.formats import INTEGER_FORMATS
@@ -37,9 +37,12 @@ from scalebox.ir.expr import (
     Or,
     ScalarType,
     Sub,
+    Submit,
     Var,
 )
+from scalebox.ir.interp.budget import Budget
 from scalebox.ir.interp.frame import Frame
+from scalebox.ir.ops.values import Progress
 from scalebox.ir.scalar_ops import binary
 
 SPAN = Span("scalars", 3, 5, 3, 9)
@@ -137,7 +140,8 @@ def _scoped(
             case 2:
                 block.items.append(shown(*(draw(expressions(scope, Index, 3)) for _ in range(2))))
             case 3 | 4:
-                loop, results = draw(_loops(scope, names, depth))
+                loops = draw(st.sampled_from((_loops, _loops, _whiles)))
+                loop, results = draw(loops(scope, names, depth))
                 block.items.append(loop)
                 scope = (*scope, *results)
             case _:
@@ -178,6 +182,25 @@ def _loops(
 
 
 @st.composite
+def _whiles(
+    draw: st.DrawFn, scope: tuple[Var, ...], names: _Names, depth: int
+) -> tuple[While, tuple[Var, ...]]:
+    """Draw a loop that goes on while a counter, and perhaps something else, holds."""
+    counter, after = names.fresh(Index), names.fresh(Index)
+    kind = draw(st.sampled_from(DTYPES))
+    arg, result = names.fresh(kind), names.fresh(kind)
+    first = draw(expressions(scope, kind, 2))
+    within = binary(Lt, counter, ConstInt(draw(st.integers(-1, 4)), Index))
+    also = draw(expressions((*scope, arg), DType.Bool, 2))
+    condition = binary(And, within, also) if draw(st.booleans()) else within
+    body, inner = draw(_scoped((*scope, counter, arg), names, depth - 1))
+    value = draw(expressions(inner, kind, 2))
+    start, more = ConstInt(0, Index), binary(Add, counter, ConstInt(1, Index))
+    carried = ((arg, first, value, result), (counter, start, more, after))
+    return While(condition, body, SPAN, carried), (result, after)
+
+
+@st.composite
 def _branches(
     draw: st.DrawFn, scope: tuple[Var, ...], names: _Names, depth: int
 ) -> tuple[Branch, tuple[Var, ...]]:
@@ -202,15 +225,24 @@ def _branches(
 # --------------------------------------------------------------------------- evaluation
 
 
-def _no_call(call: Call, values: list[Any]) -> Any:
-    message = f"a scalar program calls nothing, not {call.name} of {values}"
-    raise AssertionError(message)
+class _Alone:
+    """What a scalar program may ask of a program around it: nothing."""
+
+    progress = Progress()
+    budget = Budget("a scalar program")
+
+    def call(self, call: Call | Submit, values: list[Any]) -> tuple[Any, ...]:
+        message = f"a scalar program calls nothing, not {call.op.name} of {values}"
+        raise AssertionError(message)
+
+    def leave_out(self, submit: Submit, values: list[Any]) -> tuple[Any, ...]:
+        return self.call(submit, values)
 
 
 def evaluate(block: Block, arguments: dict[Var, int | bool]) -> list[tuple[int, int]]:
     """Return what the program shows, by the interpreter; it raises as the interpreter does."""
     values: dict[Var, Any] = dict(arguments)
-    frame = Frame(values, _no_call, "group")
+    frame = Frame(values, _Alone(), "group")
     out: list[tuple[int, int]] = []
 
     def run(block: Block) -> None:
@@ -229,6 +261,16 @@ def evaluate(block: Block, arguments: dict[Var, int | bool]) -> list[tuple[int, 
                         values[arg] = frame.evaluate(first)
                     for number in range(start, stop, item.step):
                         values[item.var] = number
+                        run(item.body)
+                        new = [frame.evaluate(value) for _, _, value, _ in item.carried]
+                        for (arg, *_), value in zip(item.carried, new, strict=True):
+                            values[arg] = value
+                    for arg, _, _, result in item.carried:
+                        values[result] = values[arg]
+                case While():
+                    for arg, first, _, _ in item.carried:
+                        values[arg] = frame.evaluate(first)
+                    while frame.evaluate(item.condition):
                         run(item.body)
                         new = [frame.evaluate(value) for _, _, value, _ in item.carried]
                         for (arg, *_), value in zip(item.carried, new, strict=True):

@@ -7,8 +7,14 @@ from hypothesis import strategies as st
 from scalebox.codegen.access import accesses
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.isa.row import Row
-from scalebox.codegen.isa.table import BY_MNEMONIC, ROWS
-from scalebox.codegen.isa.vocabulary import Convert, ElementType, MadInit, Space
+from scalebox.codegen.isa.table import AT, BY_MNEMONIC, ROWS
+from scalebox.codegen.isa.vocabulary import (
+    ADDRESS_BITS,
+    Convert,
+    ElementType,
+    MadInit,
+    Space,
+)
 from scalebox.codegen.kernel import Layout, View
 from scalebox.codegen.tree import Region
 from scalebox.ir.expr import index
@@ -20,6 +26,7 @@ VIEWS = (
     View(1, Layout.ND, 4, (4096, 4096), (4096, 1)),
     View(2, Layout.ND, 32, (4096, 4096), (4096, 1)),
     View(3, Layout.MX_A_ZZ, 8, (1, 64, 64, 16, 2), (131072, 2048, 32, 2, 1)),
+    View(4, Layout.NZ, 16, (1, 64, 64, 16, 16), (1048576, 16384, 256, 16, 1)),
 )
 _SMALL = st.integers(1, 5)
 _BOXES = st.integers(0, 6)
@@ -43,6 +50,13 @@ def box_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     nj = draw(_SMALL)
     fields = {"view": 3, "l1": draw(_BOXES) * 32, "ni": draw(_SMALL), "nj": nj}
     return "gm_to_l1_boxes", fields | {"l1_nj": nj + draw(st.integers(0, 2))}
+
+
+@st.composite
+def nz_box_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    rows = draw(_SMALL)
+    fields = {"view": 4, "l1": draw(_BOXES) * 512, "col_boxes": draw(_SMALL), "row_boxes": rows}
+    return "gm_to_l1_nz_boxes", fields | {"dst_pitch": rows + draw(st.integers(0, 2))}
 
 
 @st.composite
@@ -127,7 +141,7 @@ def bias_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 
 
 INSTRUCTIONS = st.one_of(
-    loads(), row_loads(), box_loads(), left_moves(), right_moves(), scale_moves(), bias_moves(),
+    loads(), row_loads(), box_loads(), nz_box_loads(), left_moves(), right_moves(), scale_moves(), bias_moves(),
     products(), stores(),
 )  # fmt: skip
 
@@ -166,6 +180,7 @@ EXAMPLES = {
     "gm_to_l1_nz": {"view": 0, "l1": 0, "rows": 16, "cols": 32, "l1_rows": 16},
     "gm_to_l1_row": {"view": 0, "l1": 0, "cols": 32},
     "gm_to_l1_boxes": {"view": 3, "l1": 0, "ni": 1, "nj": 1, "l1_nj": 1},
+    "gm_to_l1_nz_boxes": {"view": 4, "l1": 0, "col_boxes": 1, "row_boxes": 1, "dst_pitch": 1},
     "l1_to_l0a": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch", "dst_pitch"), 1),
     "l1_to_l0b": {"bits": 8, "k": 32, "n": 16, "src_k": 32},
     "l1_to_scale_a": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch"), 1),
@@ -181,7 +196,8 @@ def test_every_instruction_touches_the_memories_of_its_row(row: Row):
     fields = {"src": 0, "dst": 0, "a": 0, "b": 0, "c": 0, "bias": 0, "a_type": ElementType.E4M3}
     found: list[set[Space]] = [set(), set()]
     for init in MadInit:
-        touched = accesses(row.mnemonic, fields | {"init": init} | EXAMPLES[row.mnemonic], VIEWS)
+        example = EXAMPLES[row.mnemonic.removesuffix(AT)]
+        touched = accesses(row.mnemonic, fields | {"init": init} | example, VIEWS)
         for spaces, regions in zip(found, touched, strict=True):
             spaces |= {region.space for region in regions}
     assert found == [set(row.reads), set(row.writes)]
@@ -191,6 +207,15 @@ def test_gm_is_touched_as_a_whole_tensor():
     fields = {"view": 1, "xr": index(0), "xc": index(0), "l1": 0, "cols": 8}
     reads, _ = accesses("gm_to_l1_row", fields, VIEWS)
     assert reads == (Region(Space.GM, 0, 1, 1),)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.has("xo")], ids=lambda r: r.mnemonic)
+def test_where_a_register_says_what_of_l1_is_read_any_of_it_may_be(row: Row):
+    fields = {"src": 512, "dst": 0, "xo": index(1)}
+    plain = row.mnemonic.removesuffix(AT)
+    reads, writes = accesses(row.mnemonic, fields | EXAMPLES[plain], VIEWS)
+    assert reads == (Region(Space.L1, 0, 1 << ADDRESS_BITS[Space.L1]),)
+    assert writes == accesses(plain, fields | EXAMPLES[plain], VIEWS)[1]
 
 
 def test_boxes_side_by_side_are_one_region():

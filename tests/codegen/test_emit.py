@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebox.codegen.emit import THRIFT, emit
-from scalebox.codegen.tree import Block, Branch, Let, Loop, Step
+from scalebox.codegen.tree import Block, Branch, Let, Loop, Step, While
 from scalebox.ir import scalar_ops
 from scalebox.ir.dtypes import DType, Index, UInt64
 from scalebox.ir.errors import IRTypeError, IRValueError
@@ -20,6 +20,7 @@ from scalebox.ir.expr import (
     ConstFloat,
     ConstInt,
     Expr,
+    Lt,
     Op,
     Or,
     ScalarType,
@@ -167,6 +168,44 @@ def test_a_loop_that_does_not_run_hands_on_its_first_values():
     assert seen == [(7, 0)]
 
 
+@pytest.mark.parametrize(
+    ("limit", "sums"), [(0, (0, 0)), (1, (1, 1)), (20, (21, 6)), (21, (21, 6))]
+)
+def test_a_while_loop_goes_on_as_long_as_its_condition_holds(limit: int, sums: tuple[int, int]):
+    """Triangular numbers up to the first one that is not below the limit."""
+    total, number, limited = variable("t"), variable("n"), variable("limit")
+    after, count = variable("x"), variable("y")
+    following = Add(number, index(1), Index)
+    carried = (
+        (total, ZERO, Add(total, following, Index), after),
+        (number, ZERO, following, count),
+    )
+    loop = While(scalar_ops.binary(Lt, total, limited), Block(), SPAN, carried)
+    _, seen = run(Block([loop, shown(after, count)]), [limit], [limited])
+    assert seen == [sums]
+
+
+def test_what_a_block_asks_for_is_read_by_an_instruction_of_its_own():
+    i, n = variable("i"), variable("n")
+    place = [
+        Call(Op(f"tile.get_{what}"), (), ScalarType(Index)) for what in ("block_idx", "block_num")
+    ]
+    program, _ = emit(Block([let(i, place[0]), let(n, place[1]), shown(i, n)]), [])
+    assert [each.mnemonic for each in program] == ["block_idx", "block_num", "gm_to_l1_row", "halt"]
+    issued = run_scalar_unit(program, block=2, blocks=5)
+    assert [each.registers for each in issued] == [{"xr": 2, "xc": 5}]
+
+
+def test_a_block_may_compute_with_its_number_at_once():
+    place = Call(Op("tile.get_block_idx"), (), ScalarType(Index))
+    alone = Call(Op("tile.get_subblock_idx"), (), ScalarType(Index))
+    step = shown(scalar_ops.binary(Add, place, index(3)), alone)
+    program, _ = emit(Block([step]), [])
+    assert [each.registers for each in run_scalar_unit(program, block=4, blocks=5)] == [
+        {"xr": 7, "xc": 0}
+    ]
+
+
 def test_a_constant_of_a_loop_is_loaded_before_it():
     i = variable("i")
     program, seen = run(Block([count(i, [shown(i, index(9))], 3)]))
@@ -274,7 +313,7 @@ def test_an_unused_parameter_is_not_read():
             Call(Op("tensor.dim"), (), ScalarType(Index)),
             IRValueError,
             "A scalar that is compiled must be made of integer arithmetic, comparisons and logic, "
-            "not of Call",
+            "not of tensor.dim",
         ),
         (
             Var("f", ScalarType(DType.Float32)),

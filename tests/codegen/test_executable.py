@@ -29,9 +29,11 @@ from scalebox.codegen.host import (
     Const,
     For,
     If,
+    Join,
     Launch,
     Require,
     Variable,
+    While,
 )
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import make
@@ -68,7 +70,9 @@ MAIN = HostProgram(
             Const(1),
             (If(Variable("i"), (Launch(0, ("a", "u"), (Variable("i"),)),)),),
         ),
-        Launch(0, ("a", "out"), (Const(0),)),
+        Launch(0, ("a", "out"), (Const(0),), Variable("n"), (Const(0),), "first"),
+        Join("both", (Variable("first"), Const(1))),
+        While(Binary(BinaryOp.GT, Variable("x"), Const(0)), (Assign("x", Const(0)),)),
     ),
     (Output("result", "out"),),
 )
@@ -99,7 +103,7 @@ def framed(
     text: bytes,
     payload: bytes,
     magic: bytes = b"SCALEBOX",
-    major: int = 1,
+    major: int = 2,
     minor: int = 0,
     words: int | None = None,
 ) -> bytes:
@@ -192,7 +196,7 @@ def test_words_with_any_byte_changed_under_a_right_checksum_are_read_or_refused(
         (b"\x7fELF" + bytes(60), "An executable must begin with b'SCALEBOX', not "
          "b'\\x7fELF\\x00\\x00\\x00\\x00'."),
         (b"SCALEBOX\x01", "An executable must have at least 28 bytes, not 9: it is cut off."),
-        (framed(b"{}", b"", major=2), "An executable must be of format version 1, not 2.0."),
+        (framed(b"{}", b"", major=3), "An executable must be of format version 2, not 3.0."),
         (framed(b"{}", b"", words=1 << 62), f"This executable must have {(1 << 62) + 30} bytes, "
          "not 30: it is cut off."),
         (SMALL.to_bytes() + b"\0", f"This executable must have {len(SMALL.to_bytes())} bytes, not "
@@ -244,7 +248,8 @@ def edit(path: str, value: object) -> Callable[[Any], None]:
         ("kernels.0.notes.0", [1], "In the executable, the header.kernels[0].notes[0] must be a "
          "list of 2, not [1]."),
         ("entries.0.body.0.node", "Explode", "In the executable, the header.entries[0].body[0]"
-         ".node must be one of Assign, Require, Allocate, Alias, Launch, For, If, not 'Explode'."),
+         ".node must be one of Assign, Require, Allocate, Alias, Launch, Join, "
+         "For, While, If, not 'Explode'."),
         ("kernels.0.instructions", 5, "An executable's kernels must have 4 instructions together, "
          "as the payload has, not [5]."),
         ("kernels.0.instructions", -4, "An executable's kernels must have 4 instructions "
@@ -352,7 +357,8 @@ def test_an_entry_is_found_by_name_or_by_default():
 
 def test_a_launch_expands_the_entrys_host_program():
     graph = PROGRAM.expand(scalars={"n": 3})
-    assert [task.scalars for task in graph.tasks] == [(1,), (0,)]
+    assert [task.scalars for task in graph.tasks] == [(1,), (0,), (0,), (0,)]
+    assert [(task.block, task.blocks) for task in graph.tasks] == [(0, 1), (0, 3), (1, 3), (2, 3)]
     assert graph.outputs == {"result": "out"}
     with pytest.raises(InputError, match="n must not be 0"):
         PROGRAM.expand(scalars={"n": 0})

@@ -1,86 +1,19 @@
 """Orchestration: the tasks of a launch are the calls that the interpreter makes, in its order."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
 import scalebox
 from scalebox.codegen.executable import Executable
-from scalebox.codegen.tasks import TaskGraph, expand
+from scalebox.codegen.tasks import TaskGraph
 from scalebox.ir.core import Program
 from scalebox.ir.errors import InputError, UserError
 from scalebox.ir.interp import launch
 
 from .gemm_text import parsed
-
-Compile = Callable[[str], Executable]
-
-OPERANDS = (
-    "a: pl.Tensor[[32, 64], pl.FP8E4M3FN], sa: pl.Tensor[[32, 2], pl.FP8E8M0, pl.MX_A_ZZ], "
-    "b: pl.Tensor[[64, 64], pl.FP8E4M3FN], sb: pl.Tensor[[2, 64], pl.FP8E8M0, pl.MX_B_NN]"
-)
-KERNELS = f"""
-import scalebox.ir.language as pl
-@pl.program
-class P:
-    @pl.function(type=pl.FunctionType.InCore)
-    def tile(self, {OPERANDS}, c: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
-             row: pl.Scalar[pl.INDEX], col: pl.Scalar[pl.INDEX]):
-        a0 = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
-        sa0 = pl.load(sa, [0, 0], [16, 2], target_memory=pl.Mem.Mat)
-        b0 = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
-        sb0 = pl.load(sb, [0, 0], [2, 32], target_memory=pl.Mem.Mat)
-        acc = pl.matmul_mx(a0, sa0, b0, sb0)
-        c = pl.store(acc, [row, col], c)
-        return c
-
-    @pl.function(type=pl.FunctionType.InCore)
-    def biased(self, {OPERANDS}, z: pl.Tensor[[1, 2048], pl.FP32],
-               c: pl.Out[pl.Tensor[[32, 64], pl.FP32]], first: pl.Scalar[pl.INDEX]):
-        a0 = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
-        sa0 = pl.load(sa, [0, 0], [32, 2], target_memory=pl.Mem.Mat)
-        b0 = pl.load(b, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
-        sb0 = pl.load(sb, [0, 0], [2, 64], target_memory=pl.Mem.Mat)
-        z0 = pl.load(z, [0, first], [1, 64], target_memory=pl.Mem.Mat)
-        acc = pl.matmul_mx_bias(a0, sa0, b0, sb0, z0)
-        c = pl.store(acc, [0, 0], c)
-        return c
-
-    @pl.function(type=pl.FunctionType.InCore)
-    def both(self, {OPERANDS}, c: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
-             d: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
-        a0 = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
-        sa0 = pl.load(sa, [0, 0], [32, 2], target_memory=pl.Mem.Mat)
-        b0 = pl.load(b, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
-        sb0 = pl.load(sb, [0, 0], [2, 64], target_memory=pl.Mem.Mat)
-        acc = pl.matmul_mx(a0, sa0, b0, sb0)
-        c = pl.store(acc, [0, 0], c)
-        twice = pl.matmul_mx_acc(acc, a0, sa0, b0, sb0)
-        d = pl.store(twice, [0, 0], d)
-        return d, c
-
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, {OPERANDS}, c: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
-             d: pl.Out[pl.Tensor[[32, 64], pl.FP32]], n: pl.Scalar[pl.INDEX], t: pl.Scalar[pl.INT8]):
-"""
-
-
-def program(*lines: str) -> str:
-    return KERNELS + "".join(f"        {line}\n" for line in lines)
-
-
-def inputs(**scalars: int) -> dict[str, Any]:
-    rng = np.random.default_rng(5)
-    return {
-        "a": rng.integers(0, 0x70, (32, 64), dtype=np.uint8),
-        "sa": rng.integers(120, 130, (32, 2), dtype=np.uint8),
-        "b": rng.integers(0, 0x70, (64, 64), dtype=np.uint8),
-        "sb": rng.integers(120, 130, (2, 64), dtype=np.uint8),
-        "n": 3,
-        "t": 100,
-    } | scalars
+from .orchestrations import OTHER, SCALARS, Compile, inputs, program, refused, tasks_of
 
 
 def calls_of_interpreter(
@@ -91,18 +24,12 @@ def calls_of_interpreter(
     real = launch._Runner.call  # pyright: ignore[reportPrivateUsage]
 
     def call(self: Any, node: Any, values: list[Any]) -> Any:
-        made.append((node.name, tuple(int(v) for v in values if isinstance(v, int))))
+        made.append((node.op.name, tuple(int(v) for v in values if isinstance(v, int))))
         return real(self, node, values)
 
     monkeypatch.setattr(launch._Runner, "call", call)  # pyright: ignore[reportPrivateUsage]
     scalebox.interpret(text, given)
     return made
-
-
-def tasks_of(executable: Executable, given: Mapping[str, Any]) -> TaskGraph:
-    host = executable.entry(None)
-    scalars = {p.name: given[p.name] for p in host.params if not p.is_tensor}
-    return expand(host, executable.kernels, scalars)
 
 
 def named(executable: Executable, graph: TaskGraph) -> list[tuple[str, tuple[int, ...]]]:
@@ -158,6 +85,41 @@ ORDERS = {
         "else:",
         "    x = 16",
         "c = self.tile(a, sa, b, sb, c, x, 0)",
+        "return c",
+    ],
+    "a loop that goes on while something holds": [
+        "x = n",
+        "while x < 40:",
+        "    c = self.tile(a, sa, b, sb, c, x % 2 * 16, 0)",
+        "    x = x * 2 + 1",
+        "c = self.tile(a, sa, b, sb, c, x - 47, 0)",
+        "return c",
+    ],
+    "a loop with a condition over values that it carries": [
+        "for x, y in pl.while_(init_values=(n, 0)):",
+        "    pl.cond(x < 20)",
+        "    c = self.tile(a, sa, b, sb, c, y % 2 * 16, 32)",
+        "    x2, y2 = pl.yield_(x + 5, x)",
+        "c = self.tile(a, sa, b, sb, c, y2 - 2, 0)",
+        "return c",
+    ],
+    "loops in parallel and unrolled": [
+        "for i in pl.parallel(2):",
+        "    for j in pl.unroll(2):",
+        "        c = self.tile(a, sa, b, sb, c, i * 16, j * 32)",
+        "return c",
+    ],
+    "a branch that yields": [
+        "if n > 5:",
+        "    x = pl.yield_(0)",
+        "else:",
+        "    x = pl.yield_(16)",
+        "c = self.tile(a, sa, b, sb, c, x, 0)",
+        "return c",
+    ],
+    "submits": [
+        "c, one = pl.submit(self.tile, a, sa, b, sb, c, 16, 0)",
+        "c, two = pl.submit(self.tile, a, sa, b, sb, c, n, 0, deps=[one])",
         "return c",
     ],
     "narrow arithmetic": [
@@ -289,14 +251,6 @@ def test_a_tensor_made_in_a_loop_is_another_one_each_time(compiled: Compile):
 # --------------------------------------------------------------------------- refusals
 
 
-def refused(compiled: Compile, text: str) -> tuple[str, str, str | None]:
-    with pytest.raises(UserError) as caught:
-        compiled(text)
-    assert caught.value.span is not None
-    line = text.splitlines()[caught.value.span.line - 1].strip()
-    return caught.value.message, line, caught.value.hint
-
-
 def test_a_tensor_that_is_written_goes_to_one_parameter_only(compiled: Compile):
     message, line, _ = refused(
         compiled, program("x, y = self.both(a, sa, b, sb, c, c)", "return x")
@@ -325,10 +279,15 @@ def test_a_view_of_a_tensor_is_that_tensor(compiled: Compile):
 
 
 CASES = {
-    "another orchestration": (
-        ["c = self.again(a, sa, b, sb, c, d, n, t)", "return c"],
-        "An orchestration that is compiled must call kernels, not 'again'",
-        "it can call biased, both, tile",
+    "a submit of an orchestration": (
+        ["c, task = pl.submit(self.plain, a, sa, b, sb, c, d, n, t)", "return c"],
+        "A submit that is compiled must launch a kernel or a grid, not 'plain'",
+        None,
+    ),
+    "a grid over a grid": (
+        ["with pl.spmd(2):", "    c = self.grid(a, sa, b, sb, c)", "return c"],
+        "A grid must not stand inside another one",
+        None,
     ),
     "an op on tiles": (
         ["x = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)", "return c"],
@@ -336,10 +295,10 @@ CASES = {
         "tile.load",
         "move the op into a kernel and call that",
     ),
-    "a while loop": (
-        ["i = 0", "while i < n:", "    i = i + 1", "return c"],
-        "An orchestration that is compiled must be made of assignments, calls, for loops and "
-        "branches, not of 'while'",
+    "a jump": (
+        ["for i in pl.range(n):", "    if i == 2:", "        break", "return c"],
+        "An orchestration that is compiled must be made of assignments, calls, loops and branches, "
+        "not of 'break'",
         None,
     ),
     "a scalar result": (
@@ -364,14 +323,19 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_the_control_plane_cannot_do_is_refused_with_its_place(compiled: Compile, case: str):
     lines, message, hint = CASES[case]
-    again = (
-        "    @pl.function(type=pl.FunctionType.Orchestration)\n"
-        f"    def again(self, {OPERANDS}, c: pl.Out[pl.Tensor[[32, 64], pl.FP32]],\n"
-        "              d: pl.Out[pl.Tensor[[32, 64], pl.FP32]], n: pl.Scalar[pl.INDEX],\n"
-        "              t: pl.Scalar[pl.INT8]):\n"
-        "        return c\n"
+    others = "".join(
+        OTHER.format(kind=kind, name=name, more=more, body=body)
+        for kind, name, more, body in (
+            ("Orchestration", "plain", SCALARS, "c = self.tile(a, sa, b, sb, c, 0, 0)"),
+            (
+                "Spmd",
+                "grid",
+                "",
+                "with pl.spmd(2):\n            c = self.tile(a, sa, b, sb, c, 0, 0)",
+            ),
+        )
     )
-    found, _, found_hint = refused(compiled, program(*lines) + again)
+    found, _, found_hint = refused(compiled, program(*lines) + others)
     assert found == message
     assert found_hint == hint
 

@@ -104,7 +104,7 @@ def test_a_long_straight_line_holds_the_loads_back_where_eight_flags_are_short(c
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("mx_*.py"))
 #: Examples without a loop over K, which must fit as a whole.
-ONE_PRODUCT = ("mx_accumulate", "mx_mixed_fp8")
+ONE_PRODUCT = ("mx_accumulate", "mx_auto_tile", "mx_compound", "mx_mixed_fp8")
 
 
 def example(path: Path, k: int) -> tuple[Kernel, ...]:

@@ -21,8 +21,9 @@ from scalebox.codegen.host_check import check_host
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.isa.table import BY_MNEMONIC
 from scalebox.codegen.kernel import Direction, Kernel, Param, ParamKind
-from scalebox.codegen.tasks import MAX_STEPS, TaskGraph, expand
+from scalebox.codegen.tasks import TaskGraph, expand
 from scalebox.ir.errors import InputError, IRValueError
+from scalebox.ir.limits import MAX_STEPS
 
 
 def tensor(name: str, direction: Direction = Direction.IN) -> Param:
@@ -214,7 +215,7 @@ def test_an_impossible_launch_is_refused(body: Statement, message: str):
 
 
 def test_too_many_tasks_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("scalebox.codegen.tasks.MAX_TASKS", 10)
+    monkeypatch.setattr("scalebox.ir.limits.MAX_TASKS", 10)
     assert len(run(For("i", ZERO, Const(10), ONE, (copy("a", "out"),))).tasks) == 10
     with pytest.raises(InputError, match="A launch of 'main' must have at most 10 tasks"):
         run(For("i", ZERO, Const(11), ONE, (copy("a", "out"),)))

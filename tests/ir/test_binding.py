@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from scalebox.ir.binding import (
-    NATURAL,
     BoundTensor,
     bind_inputs,
     bind_scalar,
@@ -26,6 +25,7 @@ from scalebox.ir.core import Function, ParamDirection, SeqStmts
 from scalebox.ir.dtypes import E1M2, BFloat16, DType, Float16, Index, SimpleDType
 from scalebox.ir.errors import InputError, UserError
 from scalebox.ir.expr import ScalarType, Var, index
+from scalebox.ir.numerics.natural import NATURAL
 from scalebox.ir.types import TensorLayout, TensorType, TensorView
 
 ZZ, NN, DN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN, TensorLayout.DN
@@ -113,6 +113,8 @@ class TestTensors:
             (np.zeros((2, 4), np.float32), ", not an array of float32"),
             (np.zeros((2, 4), np.int8), ", not an array of int8"),
             (np.zeros((2, 4), ml_dtypes.float8_e5m2), ", not an array of float8_e5m2"),
+            (np.zeros((2, 4), ml_dtypes.float8_e4m3), ", not an array of float8_e4m3"),
+            (np.zeros((2, 4), ml_dtypes.float8_e8m0fnu), ", not an array of float8_e8m0fnu"),
             (np.zeros((2, 4), np.int64), ", not an array of int64"),
             (np.zeros((2, 4), "V2"), ", not an array of |V2"),
             ([[0] * 4] * 2, ", not a list"),
@@ -129,6 +131,35 @@ class TestTensors:
         type_ = TensorType([Var("n", ScalarType(Index)), 4], DType.E4M3)
         error = refusal(bind_tensor, "a", type_, np.zeros((2, 4), np.uint8))
         assert error.message == "a must have constant dimensions to be run, not symbolic ones"
+
+
+class TestNz:
+    LOGICAL = TensorType([2, 32, 64], DType.E4M3, None, TensorLayout.NZ)
+    BOXES = TensorType([2, 2, 2, 16, 32], DType.E4M3, None, TensorLayout.NZ)
+
+    def test_elements_come_and_go_in_the_order_of_memory(self) -> None:
+        codes = np.arange(4096).astype(np.uint8)
+        for type_ in (self.LOGICAL, self.BOXES):
+            for shape in ((2, 32, 64), (2, 2, 2, 16, 32), (4096,)):
+                bound = bind_tensor("x", type_, codes.reshape(shape))
+                assert (bound.codes == codes).all()
+                assert to_array(bound).shape == (2, 32, 64)
+                assert (to_array(bound).view(np.uint8).reshape(-1) == codes).all()
+                assert (pack_image(bound) == codes).all()
+
+    def test_folded_axes_can_be_given_apart(self) -> None:
+        boxes = TensorType([6, 1, 1, 16, 32], DType.E4M3, None, TensorLayout.NZ)
+        assert logical_shape(boxes) == (6, 16, 32)
+        bind_tensor("x", boxes, np.zeros((2, 3, 16, 32), np.uint8))
+        assert refusal(bind_tensor, "x", boxes, np.zeros((2, 2, 16, 32), np.uint8)).message == (
+            "x must be an E4M3 array of shape [6, 16, 32], not of shape [2, 2, 16, 32]"
+        )
+
+    def test_a_shape_of_broken_boxes_is_told(self) -> None:
+        broken = TensorType([24, 64], DType.E4M3, None, TensorLayout.NZ)
+        assert refusal(bind_tensor, "x", broken, np.zeros((24, 64), np.uint8)).message == (
+            "A tensor in NZ that is run must have a positive multiple of 16 rows, not 24"
+        )
 
 
 class TestScalars:

@@ -1,5 +1,7 @@
 """Carriers: one dtype a carrier, matched by identity; writes that are counted."""
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -238,6 +240,16 @@ def test_every_public_write_counts_one_version() -> None:
     carrier.put([2, 0], [9, 5])
     assert carrier.array.tolist() == [5, 2, 9]
     assert carrier.version == 1
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_slots_and_a_version_of_its_own(copied: Callable[[Generic], Generic]) -> None:
+    original = Generic([1.0, 2.0], dtype=DType.Float32)
+    original[0] = 3.0
+    twin = copied(original)
+    twin[1] = 4.0
+    assert (original[1], original.version) == (2.0, 1)
+    assert (twin[0], twin[1], twin.version) == (3.0, 4.0, 2)
 
 
 def test_a_failed_write_changes_neither_values_nor_version() -> None:

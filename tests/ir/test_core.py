@@ -125,6 +125,15 @@ class TestExpressions:
         with pytest.raises(IRTypeError, match=expected):
             as_dim(value)
 
+    def test_the_type_of_a_tuple_that_shares_its_parts_takes_no_time(self) -> None:
+        shared = MakeTuple((index(1), index(2)))
+        for _ in range(60):  # as a tree, 2 ** 61 elements
+            shared = MakeTuple((shared, shared))
+        whole = shared.type
+        assert isinstance(whole, TupleType)
+        assert whole.types[0] is whole.types[1]
+        assert replace(shared, elements=(index(1),)).type == TupleType((SCALAR,))
+
     def test_a_tuple_has_the_types_of_its_elements(self) -> None:
         both = MakeTuple((index(1), ConstBool(True)))
         assert both.type == TupleType([SCALAR, ScalarType(DType.Bool)])

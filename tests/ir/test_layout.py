@@ -271,6 +271,8 @@ def test_the_uniform_preimage_extent_is_exhaustively_that_of_counting() -> None:
             full = len(groups) == 1 and value.cosize == size
             assert value.uniform_preimage_extent(Shape(size)) == (groups.pop() if full else None)
             assert value.uniform_preimage_extent(Shape(size + 1)) is None
+            if size > 1:  # what lies beyond the target has no ordinal there
+                assert value.uniform_preimage_extent(Shape(size - 1)) is None
             checked += 1
     assert checked == 13824
 

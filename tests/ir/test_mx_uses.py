@@ -257,7 +257,7 @@ class TestVerifier:
             (
                 110,
                 "tile.load: tensor must be of a simple dtype, not of MXFP8_E4M3, of which only "
-                "pl.matmul takes tensors",
+                "pl.matmul and pl.slice take tensors",
             )
         ]
 

@@ -5,6 +5,7 @@ import pytest
 
 from scalebox.ir.dtypes import BFloat16, DType, SimpleDType
 from scalebox.ir.errors import IRValueError
+from scalebox.ir.numerics import pack_nz
 from scalebox.ir.placement import axis_positions, code_type, packed_stride, window_positions
 from scalebox.ir.types import TensorLayout
 
@@ -69,8 +70,26 @@ def test_a_window_is_a_cut_of_the_whole() -> None:
     assert (cut == everywhere(ZZ, (64, 8))[16:48, 2:6]).all()
 
 
-def test_a_layout_without_a_placement_is_refused_by_name() -> None:
-    expected = "^A tensor that is run must be in ND, DN, MX_A_ZZ or MX_B_NN, not in NZ$"
+@pytest.mark.parametrize(("bits", "kind"), [(8, np.uint8), (16, np.uint16), (32, np.uint32)])
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+def test_nz_puts_elements_where_packing_does(
+    bits: int, kind: type, leading: tuple[int, ...]
+) -> None:
+    shape = (*leading, 32, 2 * 256 // bits)
+    array = np.arange(np.prod(shape), dtype=np.int64).astype(np.dtype(kind)).reshape(shape)
+    places = window_positions(
+        axis_positions(TensorLayout.NZ, shape, bits=bits), [slice(None)] * len(shape)
+    )
+    assert (pack_nz(array).reshape(-1)[places] == array).all()
+
+
+def test_blocked_nz_is_row_major() -> None:
+    places = axis_positions(TensorLayout.NZ, (2, 3, 4, 16, 32))
+    assert [int(table[1]) for table in places] == [6144, 2048, 512, 32, 1]
+
+
+def test_nz_of_broken_boxes_is_refused() -> None:
+    expected = "^A tensor in NZ that is run must have a positive multiple of 32 columns, not 16$"
     with pytest.raises(IRValueError, match=expected):
         axis_positions(TensorLayout.NZ, (16, 16))
 

@@ -41,4 +41,5 @@ def test_what_holds_of_every_program() -> None:
         "BreakContinueValid",
         "PipelineLoopValid",
         "InOutUseValid",
+        "NoNestedInCore",
     }

@@ -1,6 +1,7 @@
 """Equality by meaning: what counts, what does not, and how a difference is told."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -12,15 +13,17 @@ from scalebox.ir.core import (
     Function,
     FunctionType,
     IfStmt,
+    InCoreScopeStmt,
     ParamDirection,
     Program,
     ReturnStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
 )
-from scalebox.ir.dtypes import DType, Index, Int64
+from scalebox.ir.dtypes import DType, Index, Int64, TaskId
 from scalebox.ir.errors import Span
 from scalebox.ir.expr import (
     Add,
@@ -202,3 +205,34 @@ class TestTelling:
         found = first_difference(with_else, without)
         assert found is not None
         assert found.startswith("IfStmt.else_body: ")
+
+
+class TestRegions:
+    def region(self, **changes: Any) -> InCoreScopeStmt:
+        fields: dict[str, Any] = {
+            "body": AssignStmt(Var("a", SCALAR), index(1)),
+            "task_id": Var("t", ScalarType(TaskId)),
+        }
+        return InCoreScopeStmt(**{**fields, **changes})
+
+    def test_regions_are_compared_by_all_but_their_names(self) -> None:
+        assert structural_equal(self.region(name_hint="a"), self.region(name_hint="b"))
+        assert not structural_equal(self.region(), self.region(task_id=None))
+        assert not structural_equal(self.region(), self.region(allow_early_resolve=True))
+        assert not structural_equal(self.region(), self.region(deps=(index(1),)))
+
+    def test_grids_are_compared_by_their_blocks(self) -> None:
+        two, three = (SpmdScopeStmt(core_num=index(n), body=self.region()) for n in (2, 3))
+        assert structural_equal(two, SpmdScopeStmt(core_num=index(2), body=self.region()))
+        assert not structural_equal(two, three)
+        assert not structural_equal(two, self.region())
+
+    def test_a_task_is_paired_where_it_is_bound(self) -> None:
+        def chain(*, own: bool) -> SeqStmts:
+            first, second = self.region(), self.region()
+            last = (first if own else second).task_id
+            assert last is not None
+            return SeqStmts((first, second, self.region(deps=(last,))))
+
+        assert structural_equal(chain(own=True), chain(own=True))
+        assert not structural_equal(chain(own=True), chain(own=False))

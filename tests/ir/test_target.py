@@ -155,6 +155,12 @@ def test_an_unknown_key_lists_near_ones_and_the_file(tmp_path: Path):
             "mad_pairs must be a non-empty list of pairs from E4M3 and E5M2 or E2M1 and E1M2, "
             "not ['E4M3', 'E2M1'].",
         ),
+        (
+            'vector_casts = [["Float32", "E8M0"]]',
+            "vector_casts must be a non-empty list of pairs of two different dtypes of BFloat16, E1M2, "
+            "E2M1, E2M3, E3M2, E4M3, E5M2, Float16, Float32, Float64, Index, Int16, Int32, Int4, "
+            "Int64, Int8, UInt16, UInt32, UInt4, UInt64, UInt8, not ['Float32', 'E8M0'].",
+        ),
         ("cores = {source = 'x'}", "cores must have a value, which is missing."),
         (
             "cores = {value = 1, origin = 'x'}",
@@ -216,6 +222,7 @@ def test_a_machine_that_is_not_there_is_refused(tmp_path: Path):
         ("clock_hz", "1.5e9", 1_500_000_000),
         ("hbm_bytes_per_cycle", "1000", 1000.0),
         ("drain_row_cycles", "4.25", 4.25),
+        ("vector_casts", "E2M1*Float32", (("E2M1", "Float32"),)),
         ("mad_pairs", "E2M1*E2M1, E4M3*E5M2", (("E2M1", "E2M1"), ("E4M3", "E5M2"))),
     ],
 )

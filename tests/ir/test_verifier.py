@@ -17,25 +17,29 @@ from scalebox.ir.core import (
     Function,
     FunctionType,
     IfStmt,
+    InCoreScopeStmt,
     ParamDirection,
     Program,
     ReturnStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
 )
-from scalebox.ir.dtypes import DType, Index, Int64
+from scalebox.ir.dtypes import DType, Index, Int64, TaskId
 from scalebox.ir.errors import Span, VerificationError
 from scalebox.ir.expr import (
     Add,
     Call,
+    ConstFloat,
     Expr,
     GlobalVar,
     IterArg,
     Lt,
     Op,
     ScalarType,
+    Submit,
     Type,
     UnknownType,
     Var,
@@ -53,6 +57,7 @@ from scalebox.ir.types import (
     TensorView,
     TileType,
     TileView,
+    TupleType,
 )
 from scalebox.ir.verifier import (
     RULES,
@@ -406,6 +411,67 @@ class TestCallsOfFunctions:
 
     def test_the_callee_exists(self) -> None:
         assert self.check([], name="h") == [(101, "'h' must name a function of the program")]
+
+
+class TestRegions:
+    def check(self, *stmts: Stmt, kind: FunctionType = FunctionType.Orchestration) -> list[int]:
+        return [code for code, _ in found(program(*stmts, kind=kind), P.NoNestedInCore)]
+
+    def test_a_grid_holds_one_call_or_one_region(self) -> None:
+        call = EvalStmt(Call(GlobalVar("g"), []))
+        core = InCoreScopeStmt(body=SeqStmts((let("a", index(1)), let("b", index(2)))))
+        for body in (call, core, SeqStmts((call,))):
+            assert self.check(SpmdScopeStmt(core_num=index(4), body=body)) == []
+        for body in (let("a", index(1)), SeqStmts((call, call)), SeqStmts(())):
+            assert self.check(SpmdScopeStmt(core_num=index(4), body=body)) == [209]
+
+    def test_regions_stand_side_by_side_in_control_functions(self) -> None:
+        core = InCoreScopeStmt(body=let("a", index(1)))
+        assert self.check(core, InCoreScopeStmt(body=let("b", index(1)))) == []
+        assert self.check(loop(core)) == []
+        assert self.check(InCoreScopeStmt(body=core)) == [208]
+        assert self.check(InCoreScopeStmt(body=loop(core))) == [208]
+        assert self.check(core, kind=FunctionType.InCore) == [208]
+
+    def test_regions_are_left_at_their_end(self) -> None:
+        assert self.check(InCoreScopeStmt(body=ReturnStmt(()))) == [210]
+        jump = IfStmt(less(index(1)), BreakStmt(), None, ())
+        made = program(loop(InCoreScopeStmt(body=jump)), kind=FunctionType.Orchestration)
+        assert found(made, P.BreakContinueValid) == [(204, "break must stand inside a loop")]
+
+    def test_what_a_region_defines_is_defined_behind_it(self) -> None:
+        a, tid = var("a"), var("tid", ScalarType(TaskId))
+        region = InCoreScopeStmt(body=let(a, index(1)), task_id=tid)
+        after = InCoreScopeStmt(body=let("b", plus_one(a)), deps=(tid,))
+        for rule in (P.SSAForm, P.UseAfterDef, P.TypeChecked):
+            assert found(program(region, after), rule) == []
+        assert [c for c, _ in found(program(after, region), P.UseAfterDef)] == [401, 401]
+        assert [c for c, _ in found(program(region, region), P.SSAForm)] == [1, 1]
+
+    def test_a_launch_depends_on_tasks_and_has_an_integer_of_blocks(self) -> None:
+        half = ConstFloat(0.5, F32)
+        core = InCoreScopeStmt(body=let("a", index(1)), deps=(index(1),))
+        grid = SpmdScopeStmt(core_num=half, body=InCoreScopeStmt(body=let("a", index(1))))
+        assert [c for c, _ in found(program(core), P.TypeChecked)] == [106]
+        assert [c for c, _ in found(program(grid), P.TypeChecked)] == [106]
+
+    def test_a_submit_fits_its_function_and_gives_its_task_too(self) -> None:
+        x, callee = var("x"), Function("g", [var("p")], [INDEX], ReturnStmt((index(1),)))
+        task = ScalarType(TaskId)
+
+        def check(args: Sequence[Expr], type_: Type, **launch: Any) -> list[tuple[int, str]]:
+            made = EvalStmt(Submit(GlobalVar("g"), args, (), type_, SPAN, **launch))
+            kind = FunctionType.Orchestration
+            return found(program(made, params=[x], others=[callee], kind=kind), P.TypeChecked)
+
+        assert check([x], TupleType((INDEX, task))) == []
+        assert check([], TupleType((INDEX, task))) == [(105, "g takes 1 arguments, not 0")]
+        assert check([x], TupleType((task,))) == [
+            (105, "The result of a submit of g must be 2 values, not 1")
+        ]
+        assert check([x], TupleType((INDEX, task)), predicate=x) == [
+            (107, "The condition of 'predicate' must be a scalar of Bool, such as a comparison")
+        ]
 
 
 class TestStructure:

@@ -11,14 +11,16 @@ from scalebox.ir.core import (
     ForStmt,
     Function,
     IfStmt,
+    InCoreScopeStmt,
     Program,
     ReturnStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
 )
-from scalebox.ir.dtypes import DType, Index
+from scalebox.ir.dtypes import DType, Index, TaskId
 from scalebox.ir.expr import (
     Add,
     Call,
@@ -35,6 +37,7 @@ from scalebox.ir.expr import (
     Var,
     index,
 )
+from scalebox.ir.node_exprs import type_exprs
 from scalebox.ir.types import TensorType, TileType, TileView, TupleType
 from scalebox.ir.visitor import (
     IRMutator,
@@ -44,7 +47,6 @@ from scalebox.ir.visitor import (
     set_call_attrs,
     substitute_expr,
     substitute_stmt,
-    type_exprs,
 )
 
 SCALAR = ScalarType(Index)
@@ -119,6 +121,13 @@ class TestVisitor:
     def test_expressions_among_the_attributes_of_a_call_are_met(self) -> None:
         x, y = var("x"), var("y")
         call = Call(Op("tile.load"), [x], {}, {"dump_vars": [y]}, SCALAR)
+        visitor = Names()
+        visitor.visit_expr(call)
+        assert sorted(visitor.seen) == ["x", "y"]
+
+    def test_expressions_in_dictionaries_among_the_attributes_are_met(self) -> None:
+        x, y = var("x"), var("y")
+        call = Call(Op("tile.load"), [x], {}, {"kept": {"as": [y]}}, SCALAR)
         visitor = Names()
         visitor.visit_expr(call)
         assert sorted(visitor.seen) == ["x", "y"]
@@ -229,6 +238,14 @@ class TestMutator:
         assert (done.attrs["dump_vars"], done.attrs["n"]) == ([y], 3)
         assert done.kwargs is call.kwargs
 
+    def test_dictionaries_among_the_attributes_are_rewritten(self) -> None:
+        x, y = var("x"), var("y")
+        call = Call(Op("tile.load"), [y], {}, {"kept": {"as": x}, "other": {"n": 3}}, SCALAR)
+        done = substitute_expr(call, [(x, y)])
+        assert isinstance(done, Call)
+        assert done.attrs["kept"] == {"as": y}
+        assert done.attrs["other"] is call.attrs["other"]
+
     def test_a_statement_that_becomes_a_sequence_is_opened_in_place(self) -> None:
         class Twice(IRMutator):
             def visit_eval_stmt(self, op: EvalStmt) -> Stmt:
@@ -272,6 +289,22 @@ class TestHelpers:
     ) -> None:
         function, _ = sample
         assert [v.name_hint for v in collect_def_vars(function.body)] == ["s", "i", "t", "u", "r"]
+
+    def test_a_region_defines_what_it_holds_and_its_task(self) -> None:
+        a, task = var("a"), var("t", ScalarType(TaskId))
+        region = InCoreScopeStmt(body=AssignStmt(a, index(1)), task_id=task)
+        grid = SpmdScopeStmt(core_num=index(4), body=region)
+        assert collect_def_vars(grid) == (a, task)
+
+    def test_a_grid_keeps_what_does_not_change(self) -> None:
+        x, y, a = var("x"), var("y"), var("a")
+        region = InCoreScopeStmt(body=AssignStmt(a, index(1)))
+        grid = SpmdScopeStmt(core_num=x, body=region, dumps=(x,))
+        assert substitute_stmt(grid, [(y, x)]) is grid
+        done = substitute_stmt(grid, [(x, y)])
+        assert isinstance(done, SpmdScopeStmt)
+        assert (done.core_num, done.dumps) == (y, (y,))
+        assert done.body is region
 
     def test_metadata_of_a_call_can_be_replaced(self) -> None:
         call = Call(Op("x"), [index(1)], {"a": 1}, SCALAR)

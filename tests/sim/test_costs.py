@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from scalebox.codegen.executable import Layout, View
 from scalebox.codegen.isa.vocabulary import Space
 from scalebox.ir.errors import ExecutableError
 from scalebox.sim import costs
@@ -66,6 +67,7 @@ def test_bytes_of_every_kind_of_transfer(bench: Any) -> None:
         gm_to_l1_nz v0, x0, x0, l1[0], rows=3, cols=10, l1_rows=16
         gm_to_l1_row v3, x0, x0, l1[0], cols=10
         gm_to_l1_boxes v1, x0, x0, l1[0], ni=2, nj=1, l1_nj=1
+        gm_to_l1_nz_boxes v4, x0, x0, l1[0], col_boxes=2, row_boxes=3, dst_pitch=4
         l1_to_l0a l1[0], l0a[0], row_boxes=2, col_boxes=3, src_pitch=2, dst_pitch=2
         l1_to_l0b l1[0], l0b[0], bits=b4, k=65, n=17, src_k=80
         l1_to_scale_b l1[0], scale_b[0], row_boxes=2, col_boxes=3, src_pitch=3
@@ -77,16 +79,19 @@ def test_bytes_of_every_kind_of_transfer(bench: Any) -> None:
             bench.tensor("s", "E8M0", (32, 2)),
             bench.tensor("c", "BF16", (32, 32), "out"),
             bench.tensor("bias", "FP32", (1, 32)),
+            bench.tensor("z", "E4M3", (64, 64)),
         ],
         [
             bench.plain(0, 4, 32, 32),
             bench.boxes(1, 32, 2),
             bench.plain(2, 16, 32, 32),
             bench.plain(3, 32, 1, 32),
+            View(4, Layout.NZ, 8, (1, 2, 4, 16, 32), (4096, 2048, 512, 32, 1)),
         ],
     )
-    assert costs.moved_bytes(kernel).tolist() == [15, 40, 64, 3072, 2048, 192, 40, 60, 0]
+    assert costs.moved_bytes(kernel).tolist() == [15, 40, 64, 3072, 3072, 2048, 192, 40, 60, 0]
     assert [costs.path_of(each) for each in kernel.program] == [
+        "GM->L1",
         "GM->L1",
         "GM->L1",
         "GM->L1",

@@ -346,6 +346,34 @@ def test_host_arithmetic_reaches_the_kernel(bench: Any, rng: Any) -> None:
     case.assert_golden(result.outputs["result"])
 
 
+def test_blocks_run_one_after_another_each_with_its_own_number(bench: Any, rng: Any) -> None:
+    case = Matmul(bench, rng, 48, 64, 32)
+    text = case.text.replace("ldparam x1, p0", "block_idx x1\nmuli x1, x1, 16")
+    kernel = bench.kernel(text, case.kernel.params, case.kernel.views, "tile")
+    tensors = tuple(param.name for param in kernel.tensors)
+    launch = Launch(0, tensors, (Const(0), Const(0)), Const(3))
+    host = HostProgram("main", kernel.tensors, (launch,), (Output("c", "c"),))
+    executable = Executable("p", "a5", "", (kernel,), (host,), "main")
+    result = simulate(executable, case.buffers, target=bench.target)
+    case.assert_golden(result.outputs["c"])
+    assert [(run.index, run.block, run.blocks) for run in result.tasks] == [
+        (0, 0, 3), (1, 1, 3), (2, 2, 3),
+    ]  # fmt: skip
+    assert [run.start for run in result.tasks[1:]] == [
+        run.start + run.cycles for run in result.tasks[:-1]
+    ]
+    assert {event.args["block"] for event in result.timeline} == {f"{b} of 3" for b in range(3)}
+
+
+def test_a_kernel_that_runs_alone_is_block_0_of_1(bench: Any) -> None:
+    text = "block_idx x1\nblock_num x2\ngm_to_l1_row v0, x1, x2, l1[0x0], cols=1"
+    params, views = [bench.tensor("a", "E4M3", (1, 2))], [bench.plain(0, 8, 1, 2)]
+    result = bench.run(bench.kernel(text, params, views), {"a": np.zeros(2, np.uint8)})
+    (run,) = result.tasks
+    assert run.stream.registers.tolist() == [[0, 1]]
+    assert all("block" not in event.args for event in result.timeline)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

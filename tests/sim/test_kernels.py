@@ -104,6 +104,45 @@ def test_row_load_is_contiguous_and_clears_the_rest_of_32_bytes(bench: Any, rng:
     np.testing.assert_array_equal(core.local.view(Space.L1)[:256], want)
 
 
+@pytest.mark.parametrize(("bits", "dtype"), [(8, "E4M3"), (16, "BF16"), (32, "FP32")])
+def test_a_load_of_operand_boxes_takes_whole_boxes_column_by_column(
+    bench: Any, rng: Any, bits: int, dtype: str
+) -> None:
+    # 3 columns of 5 boxes in GM; 2 columns of 2 from (1, 3) on, 4 boxes apart in L1.
+    c0 = 256 // bits
+    image = rng.integers(0, 256, 3 * 5 * 512).astype(np.uint8)
+    core, _, found = bench.apply(
+        "movi x1, 1\n movi x2, 3\n "
+        "gm_to_l1_nz_boxes v0, x1, x2, l1[1024], col_boxes=2, row_boxes=2, dst_pitch=4",
+        [bench.tensor("a", dtype, (80, 3 * c0))],
+        [View(0, Layout.NZ, bits, (1, 3, 5, 16, c0), (240 * c0, 80 * c0, 16 * c0, c0, 1))],
+        images={"a": image},
+        preset={Space.L1: stale(8192)},
+    )
+    assert not found
+    want = stale(8192)
+    for j in range(2):
+        for i in range(2):
+            source = ((1 + j) * 5 + 3 + i) * 512
+            target = 1024 + (j * 4 + i) * 512
+            want[target : target + 512] = image[source : source + 512]
+    np.testing.assert_array_equal(core.local.view(Space.L1)[:8192], want)
+
+
+@pytest.mark.parametrize(("xj", "xi", "axis"), [(2, 0, 1), (-1, 0, 1), (0, 4, 2), (0, -1, 2)])
+def test_a_window_of_operand_boxes_must_lie_inside_its_view(
+    bench: Any, xj: int, xi: int, axis: int
+) -> None:
+    _, _, found = bench.apply(
+        f"movi x1, {xj}\n movi x2, {xi}\n "
+        "gm_to_l1_nz_boxes v0, x1, x2, l1[0], col_boxes=2, row_boxes=2, dst_pitch=2",
+        [bench.tensor("a", "E4M3", (80, 96))],
+        [View(0, Layout.NZ, 8, (1, 3, 5, 16, 32), (7680, 2560, 512, 32, 1))],
+        images={"a": np.zeros(7680, np.uint8)},
+    )
+    assert [problem.fault[:2] for problem in found] == [(FaultCode.VIEW_RANGE, axis)]
+
+
 def test_box_load_keeps_the_window_and_its_pitch(bench: Any, rng: Any) -> None:
     rows, groups = 64, 12
     image = rng.integers(0, 256, rows * groups).astype(np.uint8)
@@ -194,6 +233,40 @@ def test_bias_move_copies_bytes(bench: Any, rng: Any) -> None:
     want = stale(512)
     want[128:228] = l1[64:164]
     np.testing.assert_array_equal(core.local.view(Space.BIAS)[:512], want)
+
+
+@pytest.mark.parametrize(
+    ("text", "space"),
+    [
+        (
+            "l1_to_l0a{} l1[{}], l0a[1024], row_boxes=2, col_boxes=3, src_pitch=4, dst_pitch=3{}",
+            "L0A",
+        ),
+        ("l1_to_l0b{} l1[{}], l0b[2048], bits=b4, k=65, n=17, src_k=80{}", "L0B"),
+        (
+            "l1_to_scale_a{} l1[{}], scale_a[2048], row_boxes=3, col_boxes=2, src_pitch=5{}",
+            "SCALE_A",
+        ),
+        (
+            "l1_to_scale_b{} l1[{}], scale_b[2048], row_boxes=3, col_boxes=2, src_pitch=5{}",
+            "SCALE_B",
+        ),
+        ("l1_to_bias{} l1[{}], bias[128], bytes=100{}", "BIAS"),
+    ],
+)
+def test_a_register_moves_the_source_by_units_of_32_bytes(
+    bench: Any, rng: Any, text: str, space: str
+) -> None:
+    l1 = rng.integers(0, 256, 16384).astype(np.uint8)
+    found: list[Any] = []
+    for program in (
+        text.format("", 512 + 7 * 32, ""),
+        f"movi x3, 7\n{text.format('_at', 512, ', x3')}",
+    ):
+        core, _, problems = bench.apply(program, preset={Space.L1: l1})
+        assert not problems
+        found.append(core.local.view(Space[space]).copy())
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebox.ir.errors import SimulationFault
+from scalebox.ir.limits import MAX_INSTRUCTIONS
 from scalebox.sim.decode import decode
 from scalebox.sim.faultcodes import FaultCode
-from scalebox.sim.scalar import ScalarFault, resolve
+from scalebox.sim.scalar import DEFAULT_MAX_INSTRUCTIONS, ScalarFault, resolve
 
 WORD = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),
@@ -191,3 +192,18 @@ def test_a_kernel_without_pipe_instructions_has_an_empty_stream(bench: Any) -> N
     assert stream.registers.shape == (0, 2)
     assert stream.tail == 2
     assert stream.static.dtype == np.int64
+
+
+def test_a_block_reads_its_number_and_that_of_all_behind_its_arguments(bench: Any) -> None:
+    text = "block_idx x1\nblock_num x2\nldparam x3, p1"
+    probes = "gm_to_l1_row v0, x1, x2, l1[0], cols=1\ngm_to_l1_row v0, x3, x3, l1[0], cols=1"
+    params = [bench.tensor("a", "E4M3", (1, 1)), bench.scalar("s"), bench.scalar("t")]
+    kernel = bench.kernel(f"{text}\n{probes}\nhalt", params, [bench.plain(0, 8, 1, 1)])
+    stream = resolve(decode(kernel), (8, 9), block=3, blocks=7)
+    assert stream.registers.tolist() == [[3, 7], [9, 9]]
+    alone = resolve(decode(kernel), (8, 9))
+    assert alone.registers.tolist() == [[0, 1], [9, 9]]
+
+
+def test_the_machine_and_golden_end_a_kernel_at_the_same_number_of_instructions() -> None:
+    assert DEFAULT_MAX_INSTRUCTIONS == MAX_INSTRUCTIONS

@@ -31,14 +31,25 @@ def test_what_derives_from_the_table_names_no_instruction(module: str):
 
 
 def test_the_table_has_the_instructions_of_every_pipe_that_the_cube_path_needs():
+    from_l1 = {"l1_to_l0a", "l1_to_l0b", "l1_to_scale_a", "l1_to_scale_b", "l1_to_bias"}
     by_pipe = {
-        Pipe.MTE2: {"gm_to_l1_nz", "gm_to_l1_row", "gm_to_l1_boxes"},
-        Pipe.MTE1: {"l1_to_l0a", "l1_to_l0b", "l1_to_scale_a", "l1_to_scale_b", "l1_to_bias"},
+        Pipe.MTE2: {"gm_to_l1_nz", "gm_to_l1_row", "gm_to_l1_boxes", "gm_to_l1_nz_boxes"},
+        Pipe.MTE1: from_l1 | {f"{name}_at" for name in from_l1},
         Pipe.M: {"mad_mx"},
         Pipe.FIX: {"l0c_to_gm"},
     }
     for pipe, mnemonics in by_pipe.items():
         assert {row.mnemonic for row in ROWS if row.pipe is pipe} == mnemonics
+
+
+def test_a_transfer_from_l1_comes_with_a_constant_source_and_with_one_from_a_register():
+    for row in ROWS:
+        if row.pipe is Pipe.MTE1 and not row.has("xo"):
+            other = BY_MNEMONIC[f"{row.mnemonic}_at"]
+            assert other.fields[:-1] == row.fields
+            assert (other.fields[-1].name, other.fields[-1].kind) == ("xo", FieldKind.REG)
+            assert (other.reads, other.writes, other.timing) == (row.reads, row.writes, row.timing)
+            assert other.rules == row.rules
 
 
 def test_every_two_operand_instruction_has_an_immediate_form():

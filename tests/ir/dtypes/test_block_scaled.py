@@ -169,6 +169,24 @@ def test_r54_no_subclass_or_extension_makes_a_second_identity(fresh: Any) -> Non
     assert BlockScaledDType.from_name("MXFP4") is DType.MXFP4
 
 
+def test_r54_another_part_of_the_chain_is_another_format(fresh: Any, fresh_block: Any) -> None:
+    block, other = fresh_block(), fresh_block()
+    e8m0, e5m2 = Level(DType.E8M0, block), Level(DType.E5M2, block)
+    chains = (
+        (DType.E4M3, [e8m0]),
+        (DType.E4M3, [e5m2]),
+        (DType.E5M2, [e8m0]),
+        (DType.E4M3, [Level(DType.E8M0, other)]),
+        (DType.E4M3, [e8m0, Level(DType.Float32, other)]),
+        (DType.E4M3, [e8m0, Level(DType.Float32, Whole)]),
+    )
+    made = [BlockScaledDType(fresh(), element=element, levels=chain) for element, chain in chains]
+    assert len({dtype.structure() for dtype in made}) == len(made)
+    for element, chain in chains:
+        with pytest.raises(ValueError, match="repeats those of"):
+            BlockScaledDType(fresh(), element=element, levels=chain)
+
+
 def test_r54_a_plain_compound_of_the_same_planes_and_rules_is_no_duplicate(fresh: Any) -> None:
     class Planar(CompoundDType, abstract=False):
         __slots__ = ()

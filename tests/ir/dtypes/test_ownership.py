@@ -235,3 +235,26 @@ def test_a_constructor_must_give_a_new_object(fresh: Any) -> None:
 
     with pytest.raises(TypeError, match=r"Reuses\.__new__ must return a new Reuses"):
         Reuses(fresh())
+
+
+def test_a_constructor_must_not_finish_an_object_a_second_time(fresh: Any) -> None:
+    kept: list[Any] = []
+
+    class Kept(SimpleDType, abstract=False):
+        __slots__ = ()
+
+        def __new__(cls, name: str) -> Any:
+            return kept[0] if kept else super().__new__(cls)
+
+        def __init__(self, name: str) -> None:
+            if not kept:
+                super().__init__(name, bits=8, supertype=DType.Any)
+                kept.append(self)
+
+    name = fresh()
+    made = Kept(name)
+    structure = made.structure()
+    with pytest.raises(TypeError, match=r"Kept\.__new__ must return a new Kept"):
+        Kept(fresh())
+    assert DType.from_name(name) is made
+    assert made.structure() is structure

@@ -92,10 +92,10 @@ def test_a_name_that_the_receiver_lacks_is_a_lookup_error(
         ),
         pytest.param(
             lambda: BlockScaledDType(
-                "DiffersInBlock", element=DType.E4M3, levels=[Level(DType.E8M0, 256)]
+                "DiffersInBlock", element=DType.E4M3, levels=[Level(DType.E8M0, 700)]
             ),
-            "BlockScaledDType('DiffersInBlock', element=DType.E4M3, levels=[Level(DType.E8M0, 257)])",
-            "int:0x100 where int:0x101 stands here",
+            "BlockScaledDType('DiffersInBlock', element=DType.E4M3, levels=[Level(DType.E8M0, 701)])",
+            "int:0x2bc where int:0x2bd stands here",
             id="a block",
         ),
     ],

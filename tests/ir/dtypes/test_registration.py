@@ -1,6 +1,7 @@
 """Registration: complete or not at all, whatever fails and whoever races."""
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from scalebox.ir.dtypes import (
     Level,
     SimpleDType,
 )
-from scalebox.ir.dtypes.registry import REGISTRY
+from scalebox.ir.dtypes.registry import REGISTRY, Registry
 
 new_class: Any = type(DType)
 KINDS = (DTypeCategory, SimpleDType, CompoundDType, BlockScaledDType)
@@ -193,3 +194,21 @@ def test_r54_of_many_that_race_for_a_representation_one_gets_it(
         assert DType.from_name(made[0].name) is made[0]
         found = {name for name in names if any(d.name == name for d in DType.registered())}
         assert found == {made[0].name}
+
+
+def test_no_thread_comes_between_the_check_and_the_entry(
+    fresh: Any, fresh_block: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_taken: Any = vars(Registry)["_refuse_taken"]
+
+    def refuse_slowly(*args: Any) -> None:
+        refuse_taken(*args)
+        time.sleep(0.02)
+
+    monkeypatch.setattr(Registry, "_refuse_taken", refuse_slowly)
+    name, levels = fresh(), (Level(DType.E8M0, fresh_block()),)
+    made, refused = race(*[partial(DTypeCategory, name)] * 4)
+    assert (len(made), len(refused)) == (1, 3)
+    scaled = partial(BlockScaledDType, element=DType.E4M3, levels=levels)
+    made, refused = race(*(partial(scaled, fresh()) for _ in range(4)))
+    assert (len(made), len(refused)) == (1, 3)

@@ -13,7 +13,7 @@ CASES = Path(__file__).resolve().parents[2] / "cases"
 ERRORS = sorted((CASES / "errors").glob("*.py"))
 PROGRAMS = sorted((CASES / "language").glob("*.py"))
 # What is wrong with the file as a whole, not with a line of a kernel.
-NO_PLACE = {"no_program", "two_programs"}
+NO_PLACE = {"jit_two_entries", "no_program", "two_programs"}
 
 
 def stem(path: Path) -> str:

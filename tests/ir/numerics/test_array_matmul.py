@@ -9,7 +9,7 @@ import pytest
 
 from scalebox.ir import numerics
 from scalebox.ir.dtypes import E1M2, BlockScaledDType, DType, Float16, Level, SimpleDType, Whole
-from scalebox.ir.errors import IRTypeError
+from scalebox.ir.errors import IRTypeError, IRValueError
 from scalebox.ir.numerics.array_matmul import check_formats, matmul_arrays
 
 from . import oracles
@@ -18,21 +18,23 @@ BLOCKS = (1, 8, 16, 64, 256)
 ELEMENTS = (DType.E4M3, DType.E5M2, DType.E3M2, DType.E2M3, DType.E2M1, DType.Int8)
 
 
+def registered(element: SimpleDType, levels: tuple[Level, ...]) -> BlockScaledDType:
+    """Return the format of an element and its levels, made here if no other test has made it."""
+    for known in BlockScaledDType.registered():
+        if known.element is element and known.levels == levels:
+            return known
+    blocks = "By".join(str(level.block) for level in levels)
+    return BlockScaledDType(f"Own{element.name}By{blocks}", element=element, levels=levels)
+
+
 def own(element: SimpleDType, block: int) -> BlockScaledDType:
-    """Return a format with E8M0 scales over a block, whether or not a test made it before."""
-    name = f"Own{element.name}By{block}"
-    if name not in {known.name for known in BlockScaledDType.registered()}:
-        BlockScaledDType(name, element=element, levels=[Level(DType.E8M0, block)])
-    return BlockScaledDType.from_name(name)
+    """Return a format with E8M0 scales over a block."""
+    return registered(element, (Level(DType.E8M0, block),))
 
 
 def two_levels(element: SimpleDType, block: int) -> BlockScaledDType:
     """Return a format with E4M3 scales over a block and one float32 over the tensor."""
-    name = f"OwnTwoLevel{element.name}By{block}"
-    if name not in {known.name for known in BlockScaledDType.registered()}:
-        levels = [Level(DType.E4M3, block), Level(DType.Float32, Whole)]
-        BlockScaledDType(name, element=element, levels=levels)
-    return BlockScaledDType.from_name(name)
+    return registered(element, (Level(DType.E4M3, block), Level(DType.Float32, Whole)))
 
 
 def draw(
@@ -169,16 +171,25 @@ class TestTwoLevels:
 class TestWhatDoesNotMultiply:
     def test_groups_of_two_sizes(self) -> None:
         check_formats(own(DType.E4M3, 16), own(DType.E2M1, 16))
-        sentence = (
-            r"^The operands must both have E8M0 scales over groups of one size, or be of one format, "
-            r"not MXFP4 and OwnE4M3By16$"
+        other = own(DType.E4M3, 16)
+        with pytest.raises(IRTypeError) as caught:
+            check_formats(DType.MXFP4, other)
+        assert caught.value.message == (
+            "The operands must both have E8M0 scales over groups of one size, or be of one format, "
+            f"not MXFP4 and {other.name}"
         )
-        with pytest.raises(IRTypeError, match=sentence):
-            check_formats(DType.MXFP4, own(DType.E4M3, 16))
+
+    @pytest.mark.parametrize("dtype", [DType.MXFP4, DType.NVFP4], ids=lambda d: d.name)
+    def test_a_k_of_nothing(self, dtype: BlockScaledDType) -> None:
+        a = numerics.quantize(np.zeros((2, 0)), dtype)
+        b = numerics.quantize(np.zeros((0, 3)), dtype, axis=0)
+        with pytest.raises(IRValueError, match=r"must share a K of at least 1, not 0 and 0$"):
+            numerics.matmul(a, b)
 
     def test_two_formats_of_two_levels(self) -> None:
-        with pytest.raises(IRTypeError, match="or be of one format, not NVFP4 and OwnTwoLevel"):
-            check_formats(DType.NVFP4, two_levels(DType.E2M3, 16))
+        other = two_levels(DType.E2M3, 16)
+        with pytest.raises(IRTypeError, match=f"or be of one format, not NVFP4 and {other.name}$"):
+            check_formats(DType.NVFP4, other)
 
     @pytest.mark.parametrize("element", [DType.E8M0, Float16, DType.Int32], ids=str)
     def test_elements_that_block_scaling_does_not_define(self, element: SimpleDType) -> None:

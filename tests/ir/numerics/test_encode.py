@@ -191,6 +191,23 @@ class TestPowersOfTwo:
         codes = numerics.encode(self.VALUES, DType.E8M0, rounding=rounding, saturate=False)
         np.testing.assert_array_equal(codes, beyond)
 
+    @pytest.mark.slow
+    def test_ten_million_patterns_agree_with_the_bits(self) -> None:
+        for seed in range(10):
+            patterns = random_patterns(1_000_000, seed=300 + seed).view(np.uint32) & 0x7FFFFFFF
+            patterns = np.maximum(patterns, 1)
+            # A subnormal is a whole number of 2^-149; its bit length says its binade.
+            length = np.frexp(patterns.astype(np.float64))[1]
+            field = np.where(patterns >> 23, patterns >> 23, length.astype(np.int64) - 23)
+            top = np.where(patterns >> 23, 1 << 23, 1 << np.maximum(length - 1, 0))
+            rest = np.where(patterns >> 23, patterns & 0x7FFFFF, patterns.astype(np.int64) - top)
+            up = {"down": rest < 0, "nearest": 2 * rest >= top, "up": rest > 0}
+            for rounding, is_up in up.items():
+                expected = np.clip(field + is_up, 0, 254)
+                expected = np.where(patterns > 0x7F800000, 255, expected)
+                codes = numerics.encode(patterns.view(np.float32), DType.E8M0, rounding=rounding)
+                np.testing.assert_array_equal(codes, expected)
+
     def test_exact_powers_and_nan_need_no_name(self) -> None:
         x = np.ldexp(1.0, np.arange(-127, 128))
         np.testing.assert_array_equal(numerics.encode(x, DType.E8M0), np.arange(255))

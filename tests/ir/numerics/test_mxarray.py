@@ -38,6 +38,8 @@ def test_plain_numbers_of_scales_are_codes_never_linear() -> None:
          r"^An array of MXFP4 must have no tensor scale, not 1\.0$"),
         ((16,), (1,), DType.NVFP4, 0, np.inf,
          r"^The tensor scale must be finite, not inf$"),
+        ((16,), (1,), DType.NVFP4, 0, 1e39,
+         r"^The tensor scale must be finite, not 1e\+39$"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_together(
@@ -56,6 +58,9 @@ def test_codes_and_numbers_of_the_wrong_kind() -> None:
     good = np.zeros(32, np.uint8)
     with pytest.raises(IRTypeError, match=r"^Scales of E8M0 must be an array of uint8 codes or of"):
         MXArray(good, np.ones(1), DType.MXFP8_E4M3, 0)  # pyright: ignore[reportArgumentType]
+    other: Any = np.zeros(32, ml_dtypes.float8_e5m2)
+    with pytest.raises(IRTypeError, match=r"^Elements of E4M3 must be .*, not of float8_e5m2$"):
+        MXArray(other, good[:1], DType.MXFP8_E4M3, 0)
     with pytest.raises(
         IRValueError, match=r"^Elements of E2M1 must lie in 0\.\.15, not in 16\.\.16"
     ):

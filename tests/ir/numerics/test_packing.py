@@ -35,6 +35,16 @@ def test_a_stream_of_bits(data: st.DataObject) -> None:
     assert unpack(np.append(packed, np.uint8(255)), dtype, len(codes)).tolist() == codes
 
 
+@pytest.mark.parametrize("dtype", [DType.E2M1, DType.E2M3], ids=lambda d: d.name)
+@pytest.mark.parametrize("count", [(1 << 16) - 1, 1 << 16, (1 << 17) + 3])
+def test_a_long_stream_is_no_different(dtype: SimpleDType, count: int) -> None:
+    codes = np.random.default_rng(count).integers(0, 1 << dtype.bits, count).astype(np.uint8)
+    bits = (codes[:, None] >> np.arange(dtype.bits)) & 1
+    packed = pack(codes, dtype)
+    np.testing.assert_array_equal(packed, np.packbits(bits.reshape(-1) != 0, bitorder="little"))
+    np.testing.assert_array_equal(unpack(packed, dtype, count), codes)
+
+
 def test_wide_codes_go_low_byte_first() -> None:
     assert pack(np.array([0x1234, 0xABCD], np.uint16), Float16).tolist() == [0x34, 0x12, 0xCD, 0xAB]
     assert unpack(np.arange(4, dtype=np.uint8), Float16, 2).tolist() == [0x0100, 0x0302]

@@ -1,5 +1,6 @@
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -36,6 +37,12 @@ def every_exponent(rng: np.random.Generator) -> np.ndarray:
     return signed(rng, np.tile(few, 6)[:, :32])
 
 
+def every_binade_below(rng: np.random.Generator) -> np.ndarray:
+    """Small groups with an element in each of the 31 binades below the largest."""
+    exponents = np.arange(-126, -50, 3)[:, None] - np.arange(32)
+    return signed(rng, np.ldexp(rng.uniform(1, 2, exponents.shape), exponents))
+
+
 def subnormal(rng: np.random.Generator) -> np.ndarray:
     widths = rng.integers(1, 24, (12, 1))
     return signed(rng, (rng.integers(0, 1 << widths, (12, 32))).astype(np.uint32).view(np.float32))
@@ -67,7 +74,8 @@ def patterns(rng: np.random.Generator) -> np.ndarray:
 
 
 CLASSES = (
-    normal, below_powers_of_two, every_exponent, subnormal, zeros, infinities, nans, patterns,
+    normal, below_powers_of_two, every_exponent, every_binade_below, subnormal, zeros, infinities,
+    nans, patterns,
 )  # fmt: skip
 
 
@@ -141,6 +149,15 @@ class TestExamples:
             mx = numerics.quantize(x, DType.MXFP8_E4M3, rule=rule)
             assert mx.scales.tolist() == [code], rule
 
+    def test_the_machine_s_rounded_ratio_decides_its_code(self) -> None:
+        # 448 * 2^-127 times float32(1 / 448) is a little above 2^-127, and float32, which has steps
+        # of 2^-149 there, makes it 2^-127 itself; a step more and a half is the next code.
+        x = np.full((2, 32), 448 * 2.0**-127, np.float32)
+        x[1] *= np.float32(1 + 2.0**-21)
+        mx = numerics.quantize(x, DType.MXFP8_E4M3, rule="nv")
+        assert mx.scales.tolist() == [[0], [1]]
+        assert (mx.elements[0] == 0x7E).all()
+
     def test_case_b5_zeros_keep_their_sign_and_nothing_warns(self) -> None:
         x = np.zeros((3, 32), np.float32)
         x[1], x[2] = -0.0, 1.0
@@ -197,6 +214,7 @@ def test_any_axis_and_any_tail(axis: int) -> None:
 
 def test_a_large_array_is_its_small_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantization, "_PIECE", 1 << 12)
+    monkeypatch.setattr(quantization, "_SMALL_PIECE", 1 << 10)
     x = np.random.default_rng(11).standard_normal((700, 160)).astype(np.float32)
     for axis, source in ((1, x), (0, x), (1, x.T)):
         mx = numerics.quantize(source, DType.MXFP8_E5M2, axis=axis, rule="even")
@@ -240,23 +258,65 @@ def test_other_sources_count_as_what_they_hold(kind: npt.DTypeLike) -> None:
 
 
 @pytest.mark.usefixtures("path")
-def test_empty_arrays_stay_empty() -> None:
-    for shape, scales in (((0, 64), (0, 2)), ((3, 0), (3, 0))):
-        mx = numerics.quantize(np.zeros(shape, np.float32), DType.MXFP4)
+@pytest.mark.parametrize("dtype", [*block_oracle.MX_FORMATS, DType.NVFP4], ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(0,), (0, 64), (3, 0), (0, 0), (2, 0, 33), (0, 2, 3)])
+def test_empty_arrays_stay_empty(shape: tuple[int, ...], dtype: BlockScaledDType) -> None:
+    block = dtype.levels[0].block
+    assert isinstance(block, int)
+    for axis in range(len(shape)):
+        mx = numerics.quantize(np.zeros(shape, np.float32), dtype, axis=axis)
         assert mx.shape == shape
-        assert mx.scales.shape == scales
+        assert mx.scales.shape == tuple(
+            -(-extent // block) if where == axis else extent for where, extent in enumerate(shape)
+        )
         assert numerics.dequantize(mx).shape == shape
 
 
-def test_memory_stays_below_one_and_a_half_of_inputs_and_outputs() -> None:
-    x = np.random.default_rng(14).standard_normal((1024, 1024)).astype(np.float32)
-    for axis in (0, 1):
-        numerics.quantize(x, DType.MXFP8_E4M3, axis=axis)
-        tracemalloc.start()
-        mx = numerics.quantize(x, DType.MXFP8_E4M3, axis=axis)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert x.nbytes + peak <= 1.5 * (x.nbytes + mx.elements.nbytes + mx.scales.nbytes)
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("dtype", [*block_oracle.MX_FORMATS, DType.NVFP4], ids=lambda d: d.name)
+def test_a_signalling_nan_is_a_nan_and_does_not_warn(dtype: BlockScaledDType) -> None:
+    sources = (
+        np.full(40, 0x7C01, np.uint16).view(np.float16),
+        np.full(40, 0xFF81, np.uint16).view(ml_dtypes.bfloat16),
+        np.full(40, 0x7F800001, np.uint32).view(np.float32),
+        np.full(40, 0x7FF0000000000001, np.uint64).view(np.float64),
+    )
+    for x in sources:
+        mx = numerics.quantize(x, dtype)
+        assert (mx.scales == (0x7F if dtype is DType.NVFP4 else 0xFF)).all()
+        assert np.isnan(numerics.dequantize(mx)).all()
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("kind", [">f4", ">f8", ">f2", ">i4"])
+def test_a_source_counts_in_its_own_byte_order(kind: str) -> None:
+    numbers = np.random.default_rng(15).integers(-2000, 2000, (5, 70))
+    native = numerics.quantize(numbers.astype(np.float32), DType.MXFP6_E2M3)
+    mx = numerics.quantize(numbers.astype(kind), DType.MXFP6_E2M3)
+    np.testing.assert_array_equal(mx.elements, native.elements)
+    np.testing.assert_array_equal(mx.scales, native.scales)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["float32", "turned", "strided", "float16", "float64"])
+@pytest.mark.parametrize("dtype", [DType.MXFP8_E4M3, DType.NVFP4], ids=lambda d: d.name)
+def test_memory_stays_below_one_and_a_half_of_inputs_and_outputs(
+    dtype: BlockScaledDType, kind: str, axis: int
+) -> None:
+    x = np.random.default_rng(14).standard_normal((1024, 2048)).astype(np.float32)
+    match kind:
+        case "turned":
+            x = x.T
+        case "strided":
+            x = np.repeat(x, 2, axis=1)[:, ::2]
+        case _:
+            x = x.astype(kind)
+    numerics.quantize(x, dtype, axis=axis)
+    tracemalloc.start()
+    mx = numerics.quantize(x, dtype, axis=axis)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert x.nbytes + peak <= 1.5 * (x.nbytes + mx.elements.nbytes + mx.scales.nbytes)
 
 
 class TestDequantize:
@@ -309,6 +369,12 @@ class TestBadInput:
         ):
             numerics.quantize(1.0, DType.MXFP4)
 
-    def test_what_is_no_number(self) -> None:
-        with pytest.raises(IRTypeError, match=r"^x must be an array of real numbers"):
-            numerics.quantize(np.zeros(32, complex), DType.MXFP4)
+    @pytest.mark.parametrize("dtype", [DType.MXFP4, DType.NVFP4], ids=lambda d: d.name)
+    @pytest.mark.parametrize(
+        "wrong",
+        [np.zeros(32, complex), np.zeros((0, 32), complex), np.ones(32, bool), ["a"], None, [None]],
+        ids=repr,
+    )
+    def test_what_is_no_number(self, dtype: BlockScaledDType, wrong: Any) -> None:
+        with pytest.raises(IRTypeError, match=r"^x must be an array of real numbers up to float64"):
+            numerics.quantize(wrong, dtype)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -129,6 +131,14 @@ class TestBadInput:
         with pytest.raises(IRValueError, match=columns):
             unpack_scales_b(np.zeros(16, np.uint8), (2, 8))
         assert pack_scales_a(distinct(24, 2), order="ND").size == 48
+
+    @pytest.mark.parametrize(
+        "kind", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.uint4, np.int8, np.int64]
+    )
+    def test_what_are_no_e8m0_codes(self, kind: Any) -> None:
+        sentence = r"^A scales must be uint8 codes \(E8M0: 2\^\(code - 127\)\), not "
+        with pytest.raises(IRTypeError, match=sentence):
+            pack_scales_a(np.zeros((16, 2), kind))
 
     def test_orders(self) -> None:
         sentence = r"^The order of A scales must be 'ZZ', 'ND' or 'DN', not 'NN'$"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scalebox.ir import numerics
 from scalebox.ir.dtypes import DType
 from scalebox.ir.errors import IRValueError
+from scalebox.ir.numerics import quantization
 
 from . import oracles
 
@@ -86,6 +87,20 @@ def test_quantising_agrees_with_the_definition_in_fractions(
     np.testing.assert_array_equal(turned.scales, scales.T)
 
 
+def test_a_large_tensor_has_one_scale_and_is_quantised_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quantization, "_SMALL_PIECE", 64)
+    x = np.random.default_rng(31).standard_normal((7, 90)).astype(np.float32)
+    x[6, 89] = -1e6
+    codes, scales, tensor = oracle(x)
+    for axis, source in ((1, x), (0, x.T), (0, np.ascontiguousarray(x.T))):
+        mx = numerics.quantize(source, NV, axis=axis)
+        assert mx.tensor_scale == tensor
+        np.testing.assert_array_equal(mx.elements, codes if axis else codes.T)
+        np.testing.assert_array_equal(mx.scales, scales if axis else scales.T)
+
+
 def test_the_largest_element_gets_the_largest_codes() -> None:
     x = np.zeros((1, 32), np.float32)
     x[0, 0], x[0, 16] = 2688.0, -6.0
@@ -94,6 +109,19 @@ def test_the_largest_element_gets_the_largest_codes() -> None:
     assert mx.scales.tolist() == [[0x7E, 0x38]]
     assert mx.elements[0, [0, 16]].tolist() == [7, 15]
     np.testing.assert_array_equal(numerics.dequantize(mx), x)
+
+
+def test_ties_go_to_the_even_code_of_element_and_scale() -> None:
+    x = np.zeros((2, 32), np.float32)
+    x[0, 0] = 2688.0  # so that the tensor scale is 1
+    x[0, 16:24] = [6, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5]
+    x[0, 24:32] = -x[0, 16:24]
+    x[1, 0], x[1, 16] = 6 * 1.0625, 6 * 1.1875  # between 1, 1.125 and 1.25 times 6
+    mx = numerics.quantize(x, NV)
+    assert mx.tensor_scale == 1.0
+    assert mx.scales.tolist() == [[0x7E, 0x38], [0x38, 0x3A]]
+    codes = [7, 0, 2, 2, 4, 4, 6, 6]
+    assert mx.elements[0, 16:].tolist() == codes + [code | 8 for code in codes]
 
 
 def test_a_tensor_of_zeros() -> None:

@@ -135,7 +135,7 @@ def test_a_symbolic_extent_is_left_to_the_run() -> None:
         (DType.NVFP4, "pl.matmul(a, b) works"),
     ],
 )
-@pytest.mark.parametrize("name", [n for n in ROWS if n != "tensor.matmul"])
+@pytest.mark.parametrize("name", [n for n in ROWS if n not in ("tensor.matmul", "tensor.slice")])
 def test_no_other_op_takes_one(name: str, dtype: BlockScaledDType, hint: str) -> None:
     row = ROWS[name]
     args: list[Any] = [
@@ -154,7 +154,7 @@ def test_no_other_op_takes_one(name: str, dtype: BlockScaledDType, hint: str) ->
     operand = row.operands[places[0]].name
     assert caught.value.message == (
         f"{name}: {operand} must be of a simple dtype, not of {dtype.name}, of which only "
-        "pl.matmul takes tensors"
+        "pl.matmul and pl.slice take tensors"
     )
     assert caught.value.hint == hint
 
@@ -164,3 +164,19 @@ def test_none_is_made() -> None:
         create_op_call("tensor.create", [[64, 64]], {"dtype": DType.MXFP4}, SPAN)
     assert caught.value.message == "tensor.create: dtype must be simple, not MXFP4"
     assert caught.value.hint == "a tensor of a compound dtype comes in by a parameter"
+
+
+def test_a_sum_starts_from_an_fp32_tensor() -> None:
+    operands = [tensor(64, 128), tensor(128, 32)]
+    acc = tensor(64, 32, dtype=DType.Float32)
+    made = create_op_call("tensor.matmul_acc", [acc, *operands], {}, SPAN)
+    assert made.type == TensorType([64, 32], DType.Float32)
+    for wrong, sentence in (
+        (tensor(64, 64, dtype=DType.Float32), "acc must be [64, 32], not [64, 64]"),
+        (tensor(64, 32, dtype=DType.Int32), "acc must hold Float32, not Int32"),
+    ):
+        with pytest.raises(UserError) as caught:
+            create_op_call("tensor.matmul_acc", [wrong, *operands], {}, SPAN)
+        assert caught.value.message == f"tensor.matmul_acc: {sentence}"
+    with pytest.raises(IRValueError, match="a_trans must be False: the left operand is"):
+        create_op_call("tensor.matmul_acc", [acc, *operands], {"a_trans": True}, SPAN)

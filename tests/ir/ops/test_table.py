@@ -19,20 +19,37 @@ def tensor(*shape: int, dtype: DType = DType.E4M3, layout: TensorLayout | None =
 class TestRows:
     def test_the_operations(self) -> None:
         assert sorted(ROWS) == [
+            "system.task_dummy",
+            "system.task_invalid",
+            "tensor.assemble",
             "tensor.create",
             "tensor.matmul",
+            "tensor.matmul_acc",
+            "tensor.matmul_mx",
+            "tensor.matmul_mx_acc",
+            "tensor.matmul_mx_bias",
+            "tensor.quant_mx",
+            "tensor.slice",
+            "tensor.slice_scales",
             "tensor.view",
+            "tile.cast",
+            "tile.extract",
+            "tile.get_block_idx",
+            "tile.get_block_num",
+            "tile.get_subblock_idx",
             "tile.load",
             "tile.matmul_mx",
             "tile.matmul_mx_acc",
             "tile.matmul_mx_bias",
             "tile.move",
+            "tile.quant_mx",
             "tile.store",
             "tile.tget_scale_addr",
         ]
 
-    def test_only_the_binding_of_scales_is_internal(self) -> None:
-        assert [name for name, row in ROWS.items() if not row.public] == ["tile.tget_scale_addr"]
+    def test_only_the_binding_and_the_windows_of_scales_are_internal(self) -> None:
+        internal = {name for name, row in ROWS.items() if not row.public}
+        assert internal == {"tile.tget_scale_addr", "tensor.slice_scales"}
 
     @pytest.mark.parametrize("name", ROWS)
     def test_a_row_is_complete(self, name: str) -> None:
@@ -52,6 +69,7 @@ class TestRows:
             ),
             ("tile.move", "tile.move(tile, target_memory, blayout=None, slayout=None)"),
             ("tile.store", "tile.store(tile, offsets, output_tensor, shapes=…)"),
+            ("tile.extract", "tile.extract(src, index_row, index_col, shape, target_memory)"),
             (
                 "tile.matmul_mx_acc",
                 "tile.matmul_mx_acc(acc, lhs, lhs_scale, rhs, rhs_scale)",
@@ -60,6 +78,16 @@ class TestRows:
                 "tile.matmul_mx_bias",
                 "tile.matmul_mx_bias(lhs, lhs_scale, rhs, rhs_scale, bias)",
             ),
+            (
+                "tensor.matmul_mx_bias",
+                "tensor.matmul_mx_bias(lhs, lhs_scale, rhs, rhs_scale, bias)",
+            ),
+            (
+                "tile.quant_mx",
+                "tile.quant_mx(src, group_axis=None, dtype=E4M3, layout=None, rule=floor)",
+            ),
+            ("tensor.slice", "tensor.slice(tensor, shape, offset)"),
+            ("tensor.assemble", "tensor.assemble(target, source, offset)"),
             ("tensor.view", "tensor.view(tensor, shape=…, valid_shape=…, layout=None)"),
             (
                 "tensor.matmul",

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from scalebox.app.drawn_inputs import draw_inputs
 from scalebox.ir import language as pl
 from scalebox.ir.core import Function, Program
-from scalebox.ir.expr import ScalarType
+from scalebox.ir.expr import ScalarType, Var
 from scalebox.ir.interp import interpret_program, select_entry
+from scalebox.ir.mx_uses import CompoundUses
 
 FOLDER = Path(__file__).resolve().parents[2] / "cases" / "programs"
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -63,24 +64,46 @@ CASES = [
     *(Case("tile_of_a_branch", {}, {"n": n}) for n in range(2)),
     *_several("stores_in_pipeline", "STAGE", 1, 2, 3),
     Case("more_stages_than_room"),
+    Case("whole_matrices"),
+    Case("whole_matrices", {"M": 32, "K": 128, "VK": 70, "N": 1152, "VN": 1130}),
+    Case("batched"),
+    Case("batched", {"B": 1, "VM": 20}),
+    *_several("nz_weights", "STAGE", 1, 2),
+    *(Case("spmd_blocks", {"M": m, "K": k}) for m, k in ((40, 192), (16, 64), (33, 128))),
+    *_several("spmd_kernel", "SHARE", 1, 2, 6),
+    *_several("regions", "ROWS", 0, 1, 3),
+    *_several("submits", "TRIPS", 0, 1, 3),
+    *(Case("while_loops", {}, {"end": end}) for end in (0, 64, 128, 256)),
+    *_several("unrolled", "STEPS", 1, 2, 4),
+    *(Case("tensor_products", {}, {"n": n}) for n in range(3)),
+    Case("tensor_read_again"),
+    Case("compound_launches"),
+    *_several("compound_windows", "STEP", 16, 32),
+    *(Case("compound", {"FOUR_BITS": f}, {"n": n}) for f in range(2) for n in range(2)),
 ]
-#: What has no instructions yet: jumps, and loops that go on while something holds.
-INTERPRETED = [Case("control_flow", {}, {"n": n}) for n in (0, 1, 2, 5)]
+#: What has no instructions yet: jumps, returns out of loops, and what needs the vector core.
+INTERPRETED = [
+    *(Case("control_flow", {}, {"n": n}) for n in (0, 1, 2, 5)),
+    Case("quantised"),
+    Case("casts"),
+]
 
 
-def draw(entry: Function, scalars: Mapping[str, int]) -> dict[str, Any]:
+def draw(
+    entry: Function, scalars: Mapping[str, int], axes: Mapping[Var, int] | None = None
+) -> dict[str, Any]:
     """Inputs for an entry; scales differ from row to row and from group to group."""
     tensors = [p for p in entry.params if not isinstance(p.type, ScalarType)]
     directions = dict(zip(entry.params, entry.param_directions, strict=True))
     shown = Function(
         entry.name, [(p, directions[p]) for p in tensors], [], entry.body, type=entry.func_type
     )
-    return {**draw_inputs(shown, 1), **scalars}
+    return {**draw_inputs(shown, 1, grouped_axes=axes), **scalars}
 
 
 def entry_and_inputs(program: Program, scalars: Mapping[str, int]) -> tuple[str, dict[str, Any]]:
     entry = select_entry(program)
-    return entry.name, draw(entry, scalars)
+    return entry.name, draw(entry, scalars, CompoundUses(program).grouped_axes(entry))
 
 
 def interpret(program: Program, entry: str, inputs: Mapping[str, Any]) -> Arrays:

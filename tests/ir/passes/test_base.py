@@ -211,10 +211,18 @@ def test_passes_run_one_after_another() -> None:
 
 def test_the_default_pipeline_reads_aloud() -> None:
     assert default_pipeline().get_pass_names() == [
+        "UnrollLoops",
         "ConvertToSSA",
         "NormalizeStmtStructure",
         "FlattenCallExpr",
+        "OutlineScopes",
+        "ExpandCompoundTensors",
+        "ConvertTensorToTileOps",
+        "FlattenTileNdTo2D",
+        "BlockNzTensorViews",
         "BlockMxScaleTensorViews",
+        "LegalizeTileCast",
+        "AutoTileMatmulL0",
         "InferTileMemorySpace",
         "InsertMxScaleAddr",
         "LowerPipelineLoops",

@@ -11,6 +11,7 @@ from scalebox.ir.core import (
     ParamDirection,
     Program,
     ReturnStmt,
+    SeqStmts,
     Stmt,
 )
 from scalebox.ir.dtypes import DType, TaskId
@@ -205,6 +206,13 @@ def test_a_stamped_function_is_handed_back_whatever_it_holds() -> None:
     assert made.get_function("other") is not other
 
 
+def test_a_stamp_that_says_no_is_no_stamp() -> None:
+    s = scales()
+    made = only(blocked(program(Function("k", [s], [], ReturnStmt(), attrs={STAMP: False}))))
+    assert made.attrs == {STAMP: True}
+    assert shape_of(made.params[0].type) == (1, 4, 2, 16, 2)
+
+
 def test_the_input_is_never_changed() -> None:
     s = scales()
     made = program(function("k", [s], assign("t", load(s, [16, 2])), returns=[s.type]))
@@ -225,6 +233,14 @@ def test_what_has_no_mx_tensor_keeps_its_identity() -> None:
     assert isinstance(last, ReturnStmt)
     assert last.value == (x,)
     assert made.params[1] is x
+
+
+def test_a_sequence_within_a_sequence_stays_one() -> None:
+    s = scales()
+    inner = SeqStmts((assign("y", index(1)), ReturnStmt()))
+    made = kernel("k", [s], assign("t", load(s, [0, 0])), inner)
+    assert isinstance(made.body, SeqStmts)
+    assert made.body.stmts[1] is inner
 
 
 def test_a_program_without_mx_tensors_changes_in_its_stamps_only() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scalebox.ir.core import Program, ReturnStmt
+from scalebox.ir.core import EvalStmt, ForStmt, Program, ReturnStmt
 from scalebox.ir.dtypes import DType
 from scalebox.ir.errors import IRValueError, Span, UserError
-from scalebox.ir.expr import Call, IterArg, Op, Sub, Type, Var, index
+from scalebox.ir.expr import Add, Call, GlobalVar, IterArg, Op, Sub, Type, Var, index
 from scalebox.ir.passes import block_mx_scale_tensor_views
 from scalebox.ir.types import (
     DistributedTensorType,
@@ -139,6 +139,24 @@ def test_the_error_of_a_type_stands_at_its_variable_or_at_the_function() -> None
     assert refusal(returned).span is None
 
 
+def test_an_error_stands_at_the_innermost_place_that_is_known() -> None:
+    s, n = scales(), scalar("n")
+    at_statement = program(function("k", [s, n], assign("t", load(s, (n, 0)), line=5)))
+    assert refusal(at_statement).span == at(5)
+    bad = IterArg("a", scales_type((8, 2)), s)
+    i = scalar("i")
+    fine = assign("x", index(1), line=4)
+    carried = ForStmt(i, index(0), index(4), index(1), (bad,), ReturnStmt(), (), at(6))
+    assert refusal(program(function("k", [s], fine, carried))).span == at(6)
+    result = Var("r", scales_type((8, 2)))
+    inner = assign("y", index(1), line=7)
+    looped = ForStmt(i, index(0), index(4), index(1), (), inner, (result,), at(6))
+    assert refusal(program(function("k", [s], looped))).span == at(6)
+    nested = Call(GlobalVar("g"), [], INDEX, at(9))
+    outer = Call(GlobalVar("f"), [nested], scales_type((8, 2)), at(8))
+    assert refusal(program(function("k", [s], EvalStmt(outer)))).span == at(8)
+
+
 def test_a_partial_tensor_is_told_after_its_shape() -> None:
     def partial(shape: tuple[int, int]) -> Program:
         return param(TensorType(shape, DType.E8M0, None, TensorView(None, A, [16, 2])))
@@ -210,7 +228,7 @@ def test_an_offset_that_is_not_provably_a_multiple() -> None:
         made = program(function("k", [s, n], assign("t", load(s, offsets, line=7))))
         message = (
             f"The MX slice offset on the {axis} axis must be a multiple of {divisor}, which cannot be "
-            f"proven here; provable are {MULTIPLES}"
+            f"proven here in 256 steps; provable are {MULTIPLES}"
         )
         check(made, message, 7)
 
@@ -222,8 +240,8 @@ def test_an_offset_that_is_not_provably_non_negative() -> None:
         function("k", [s], loop(i, 16, 64, 16, assign("t", load(s, (offset, 0), line=7))))
     )
     message = (
-        "The MX slice offset on the block axis must be non-negative, which cannot be proven here, and "
-        f"a negative one would read the wrong box; provable are {SIGNS}"
+        "The MX slice offset on the block axis must be non-negative, which cannot be proven here in 256 "
+        f"steps, and a negative one would read the wrong box; provable are {SIGNS}"
     )
     check(made, message, 7)
 
@@ -236,10 +254,19 @@ def test_an_offset_that_a_loop_carries() -> None:
     )
 
 
-def test_the_place_of_an_offset_is_told_where_it_is_known() -> None:
-    s, n = scales(), Var("n", INDEX, Span("kernel.py", 8, 20))
-    made = program(function("k", [s, n], assign("t", load(s, (n, 0), line=7))))
+def test_the_place_of_an_offset_is_told_where_it_is_written() -> None:
+    s, n = scales(), scalar("n")
+    offset = Add(n, index(8), INDEX.dtype, Span("kernel.py", 8, 20))
+    made = program(function("k", [s, n], assign("t", load(s, (offset, 0), line=7))))
     assert refusal(made).span == Span("kernel.py", 8, 20)
+
+
+@pytest.mark.parametrize("unit", [1, 16])
+def test_the_place_of_a_variable_is_the_load_not_its_definition(unit: int) -> None:
+    s, i = scales(), Var("i", INDEX, Span("kernel.py", 3, 13))
+    body = assign("t", load(s, (i, 0), line=7))
+    made = program(function("k", [s], loop(i, -16, 64, unit, body)))
+    assert refusal(made).span == at(7)
 
 
 @pytest.mark.parametrize("offsets", [(0,), (0, 0, 0), (0, 0, 0, 0, 0)])

@@ -15,6 +15,7 @@ from scalebox.ir.types import (
     TensorType,
     TensorView,
     TileType,
+    TupleType,
 )
 
 from .parts import (
@@ -79,6 +80,14 @@ def test_the_tensor_must_stand_where_the_op_wants_it() -> None:
 def test_an_mx_tensor_in_a_tuple_operand_is_found() -> None:
     found = refusal(op_on("made.up", MakeTuple((index(1), scales())))).message
     assert found.endswith("not by made.up (argument 0)")
+
+
+def test_a_tuple_with_an_mx_tensor_in_it_counts_as_one() -> None:
+    inner = TupleType([INDEX, TupleType([scales_type()])])
+    found = refusal(op_on("made.up", scalar("n"), Var("pair", inner))).message
+    assert found.endswith("not by made.up (argument 1)")
+    found = refusal(op_on("made.up", scalar("n"), type_=inner)).message
+    assert found.startswith("made.up must not make an MX tensor")
 
 
 def test_making_a_tensor_in_boxes() -> None:

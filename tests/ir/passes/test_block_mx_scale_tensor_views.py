@@ -238,6 +238,20 @@ def test_while_loops_and_branches_are_rewritten_too() -> None:
     assert isinstance(last, AssignStmt)
 
 
+def test_expressions_in_types_follow_the_variables_that_changed() -> None:
+    pair = Var("pair", TupleType([INDEX, scales_type()]))
+    extent = TupleGetItemExpr(pair, 0)
+    view = TensorView([extent, 1], TensorLayout.ND, [extent, 4])
+    x = Var("x", TensorType([extent, 4], DType.Float32, None, view))
+    made = kernel("k", [pair, x], ReturnStmt((x,)))
+    found = made.params[1].type
+    assert isinstance(found, TensorType)
+    for each in (found.shape[0], found.stride[0], found.valid_shape[0]):
+        assert isinstance(each, TupleGetItemExpr)
+        assert each.tuple is made.params[0]
+    assert extent.tuple is pair
+
+
 # --------------------------------------------------------------------------- loads
 
 

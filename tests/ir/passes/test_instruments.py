@@ -83,7 +83,8 @@ def test_the_diff_of_two_stages_has_only_what_changed() -> None:
     with PassContext([stages]):
         default_pipeline()(sums())
     named = {each.name: each for each in stages.stages}
-    text = stage_diff(named["FlattenCallExpr"], named["BlockMxScaleTensorViews"])
-    assert text.startswith("--- FlattenCallExpr\n+++ BlockMxScaleTensorViews\n@@")
-    assert '+        pl.func_attr({"mx_tensor_views_blocked": True})\n' in text
+    text = stage_diff(named["BlockNzTensorViews"], named["BlockMxScaleTensorViews"])
+    assert text.startswith("--- BlockNzTensorViews\n+++ BlockMxScaleTensorViews\n@@")
+    stamps = '{"nz_tensor_views_blocked": True, "mx_tensor_views_blocked": True}'
+    assert f"+        pl.func_attr({stamps})\n" in text
     assert stage_diff(named["source"], named["source"]) == ""

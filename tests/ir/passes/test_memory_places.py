@@ -43,9 +43,10 @@ def refused(body: str, target: Target = A5) -> IRValueError:
 
 
 SEQUENCE = "".join(
-    f"m{i} = pl.load(a, [0, {64 * i}], [128, 256])\n"
-    f"o{i} = pl.load(sa, [0, {2 * i}], [128, 8])\n"
-    f"y{i} = pl.matmul_mx(m{i}, o{i}, b1, q1)\n"
+    f"m{i} = pl.load(a, [0, {64 * i}], [128, 256], target_memory=pl.Mem.Mat)\n"
+    f"m{i}_Left = pl.move(m{i}, pl.Mem.Left)\n"
+    f"o{i}_LeftScale = pl.move(pl.load(sa, [0, {2 * i}], [128, 8]), pl.Mem.LeftScale)\n"
+    f"y{i} = pl.matmul_mx(m{i}_Left, o{i}_LeftScale, b1, q1)\n"
     for i in range(4)
 )
 WIDE = "b1 = pl.load(b, [0, 0], [256, 32])\nq1 = pl.load(sb, [0, 0], [8, 32])\n" + SEQUENCE

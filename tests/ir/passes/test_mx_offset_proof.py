@@ -228,6 +228,43 @@ def test_a_scalar_that_is_assigned_twice_proves_nothing(second: Expr) -> None:
     assert prove_non_negative(facts, x) is None
 
 
+def test_a_scalar_that_is_assigned_the_same_expression_twice_proves_nothing_either() -> None:
+    x, value = scalar("x"), index(16)
+    assert prove_multiple(facts_of(AssignStmt(x, value), AssignStmt(x, value)), x, 16) is None
+
+
+def test_a_parameter_of_two_functions_proves_nothing() -> None:
+    s, row = scales(), scalar("row")
+    body = assign("t", load(s, [row, 0]))
+    main = function("main", [T], assign("r", call("f", T, 16)))
+    assert accepts(program(function("f", [s, row], body), main))
+    # Nothing is known of what g gets, and it is the same variable.
+    assert not accepts(program(function("f", [s, row], body), function("g", [row]), main))
+
+
+def test_a_loop_carried_offset_proves_nothing_though_its_definition_is_known() -> None:
+    arg = IterArg("x", INDEX, index(16))
+    facts = facts_of(AssignStmt(arg, index(16)))
+    assert prove_multiple(facts, arg, 16) is None
+    assert prove_non_negative(facts, arg) is None
+
+
+def test_sources_are_tried_in_the_order_of_the_calls() -> None:
+    # p gets a long sum that holds and a number that does not. As left factor it leaves 254 - 253
+    # visits when the sum comes first, and 252 when the number does: enough for three more.
+    i, p = scalar("i"), scalar("p")
+    total: Expr = i
+    for _ in range(125):
+        total = op(Add, total, i)
+    callee = function("k", [p])
+    for sources, holds in (((total, index(3)), False), ((index(3), total), True)):
+        launches = [assign(f"r{n}", call("k", each)) for n, each in enumerate(sources)]
+        main = function("main", [], loop(i, 0, 64, 16, *launches))
+        facts = OffsetFacts.of(program(callee, main))
+        proof = prove_multiple(facts, op(Mul, p, op(Add, 16, 16)), 16)
+        assert (proof is not None) is holds
+
+
 def test_a_block_identity_that_is_assigned_again_proves_nothing() -> None:
     x = scalar("x")
     identity = AssignStmt(x, Call(Op("tile.get_block_idx"), [], INDEX))

@@ -12,9 +12,9 @@ def k(
 ):
     r = pl.load(b, [0, 0], [256, 32])
     q = pl.load(sb, [0, 0], [8, 32])
-    v = pl.load(a, [0, 0], [128, 256])
+    v = pl.move(pl.load(a, [0, 0], [128, 256], target_memory=pl.Mem.Mat), pl.Mem.Left)
     x = pl.matmul_mx(v, pl.load(sa, [0, 0], [128, 8]), r, q)
-    u = pl.load(a, [0, 256], [128, 256])
+    u = pl.move(pl.load(a, [0, 256], [128, 256], target_memory=pl.Mem.Mat), pl.Mem.Left)
     y = pl.matmul_mx_acc(x, u, pl.load(sa, [0, 8], [128, 8]), r, q)
-    w = pl.load(a, [0, 512], [64, 256])
+    w = pl.move(pl.load(a, [0, 512], [64, 256], target_memory=pl.Mem.Mat), pl.Mem.Left)
     z = pl.matmul_mx(w, pl.load(sa, [0, 16], [64, 8]), r, q)

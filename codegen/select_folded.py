@@ -1,0 +1,113 @@
+"""Windows of tensors of more than two axes, for instructions whose views have two.
+
+The axes before a matrix are folded into its rows, or its columns of boxes; one window is one piece of
+the folded axis, so that one instruction takes it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+from ..ir.collapsing import folded_offset, is_contiguous
+from ..ir.errors import IRTypeError, IRValueError
+from ..ir.types import TensorLayout, TensorType
+from .kernel import Layout, View
+from .places import constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..ir.dtypes import SimpleDType
+    from ..ir.expr import Call, Expr, MakeTuple, Var
+    from .places import Place
+    from .select_rules import Operands
+    from .tree import Step
+
+_MATRIX_RANK = 2
+
+
+def select_nz_load(operands: Operands, place: Place, call: Call) -> Step:
+    """Return the load of boxes of one matrix of a tensor in NZ.
+
+    Raises:
+        IRTypeError: For a tensor that has not been cut into boxes, or elements without a datapath.
+        IRValueError: For a window of several matrices.
+    """
+    batches, across, down, *box = _extents(call, 0)
+    bits = cast("SimpleDType", cast("TensorType", call.args[0].type).dtype).bits
+    if bits > 32:
+        message = (
+            f"A load of the cube core from NZ must be of at most 32 bits an element, not {bits}"
+        )
+        raise IRTypeError(message, call.span)
+    window = constant(_coordinates(call, 2), "The window of a load", call.span)
+    if window[0] != 1:
+        message = (
+            "A load of the cube core must take one matrix of a tensor in NZ at a time, not "
+            f"{window[0]}"
+        )
+        raise IRValueError(message, call.span)
+    batch, column, row, *_ = _coordinates(call, 1)
+    column_of_all = folded_offset((batch, column), window[:2], (batches, across), operands.ranges)
+    stride = (batches * across * down * prod(box), down * prod(box), prod(box), box[1], 1)
+    view = View(
+        operands.tensors[cast("Var", call.args[0])],
+        Layout.NZ,
+        bits,
+        (1, batches * across, down, *box),
+        stride,
+    )
+    fields: dict[str, int | Expr] = {
+        "view": operands.number(view),
+        "xj": column_of_all,
+        "xi": row,
+        "l1": place.address,
+        "col_boxes": window[1],
+        "row_boxes": window[2],
+        "dst_pitch": window[2],
+    }
+    return operands.step("gm_to_l1_nz_boxes", fields, call)
+
+
+def select_rows(
+    operands: Operands, call: Call, position: int, window: Sequence[int]
+) -> tuple[int, Expr, Expr]:
+    """Return the view of a packed ND tensor in two dimensions, and row and column of a window.
+
+    Args:
+        operands: The kernel's tensors and views.
+        call: A load or a store, its offsets at argument 1.
+        position: Which argument the tensor is; of any rank from 2 on.
+        window: Extents of the window in the tensor's axes.
+
+    Raises:
+        IRTypeError: For a tensor in another layout, or of rank 1.
+        IRValueError: For a window whose rows do not follow one another.
+    """
+    type_ = cast("TensorType", call.args[position].type)
+    offsets = _coordinates(call, 1)
+    if len(type_.shape) <= _MATRIX_RANK or type_.layout is not TensorLayout.ND:
+        row, column = offsets
+        return operands.matrix(call, position), row, column
+    *leading, columns = _extents(call, position)
+    if not is_contiguous(window[:-1], leading):
+        message = (
+            f"{call.op.name} of the cube core must take rows that follow one another, which those of "
+            f"{list(window)} of {[*leading, columns]} do not"
+        )
+        raise IRValueError(message, call.span, hint="one matrix at a time")
+    bits = cast("SimpleDType", type_.dtype).bits
+    number = operands.tensors[cast("Var", call.args[position])]
+    view = View(number, Layout.ND, bits, (prod(leading), columns), (columns, 1))
+    row = folded_offset(offsets[:-1], window[:-1], leading, operands.ranges)
+    return operands.number(view), row, offsets[-1]
+
+
+def _extents(call: Call, position: int) -> tuple[int, ...]:
+    type_ = cast("TensorType", call.args[position].type)
+    return constant(type_.shape, "The shape of a tensor that is compiled", call.span)
+
+
+def _coordinates(call: Call, position: int) -> tuple[Expr, ...]:
+    return cast("MakeTuple", call.args[position]).elements

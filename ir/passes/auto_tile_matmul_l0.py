@@ -1,0 +1,188 @@
+"""AutoTileMatmulL0: a block-scaled matmul of tiles in L1 is cut into tiles that the cube's buffers hold.
+
+What the kernel left in Mat or unplaced is cut where that is faster or nothing else fits: along K always,
+along M and N where the result's only use is a store, whose tiles are then stored one by one. Products
+that are added up into one such result are cut alike. K is cut at multiples of 64, so no bit changes.
+Operands that the kernel moved itself are left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ..core import ForKind, Function, SeqStmts
+from ..errors import IRValueError
+from ..expr import replace
+from ..properties import IRProperty
+from ..types import MemorySpace
+from ..verification.structure import CORE_TYPES, STAGES
+from ..visitor import IRVisitor
+from .base import FunctionPass, current_target
+from .inserting import InsertingMutator
+from .l0_loads import bytes_in_l1, split_loads
+from .l0_loops import Nest
+from .l0_room import Bytes, Neighbours
+from .l0_sums import find_sums
+from .l0_tiles import K_UNIT, M_UNIT, Tiling, choose, cost, fits
+from .memory_sizes import MEMORIES, memory_bytes
+from .memrefs import tile_vars
+
+if TYPE_CHECKING:
+    from ..core import AssignStmt, ForStmt, Stmt
+    from ..expr import Var
+    from ..target import Target
+    from .l0_sums import Sum
+    from .l0_tiles import Problem
+
+
+@dataclass(frozen=True)
+class AutoTileMatmulL0(FunctionPass):
+    """Cut the block-scaled matmuls of an InCore function whose operands lie in L1."""
+
+    name = "AutoTileMatmulL0"
+    required = frozenset(
+        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls}
+    )
+    produced = required
+
+    def transform_function(self, function: Function) -> Function:
+        """Cut the matmuls of one function.
+
+        Raises:
+            IRValueError: For a matmul that fits neither as it is nor in any tiles.
+        """
+        if function.func_type not in CORE_TYPES:
+            return function
+        return _Cutter(current_target()).rewrite(function)
+
+
+class _Uses(IRVisitor):
+    """How often each variable is read."""
+
+    def __init__(self) -> None:
+        self.count: Counter[Var] = Counter()
+
+    def visit_assign_stmt(self, op: AssignStmt) -> None:
+        self.visit_expr(op.value)
+
+    def visit_var_like(self, op: Var) -> None:
+        self.count[op] += 1
+
+
+class _Cutter(InsertingMutator):
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._uses: Counter[Var] = Counter()
+        self._neighbours = Neighbours(SeqStmts(()))
+        self._in_l1 = 0
+        self._target = target
+        self._copies = 1
+
+    def visit_function(self, op: Function) -> Function:
+        uses = _Uses()
+        uses.visit_function(op)
+        self._uses, self._neighbours = uses.count, Neighbours(op.body)
+        self._in_l1 = bytes_in_l1(tile_vars(op))
+        return super().visit_function(op)
+
+    def visit_for_stmt(self, op: ForStmt) -> Stmt:
+        outer = self._copies
+        if op.kind is ForKind.Pipeline:
+            self._copies *= op.attrs.get(STAGES, 1)
+        done = self.visit_children(op)
+        self._copies = outer
+        return done
+
+    def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
+        instead: dict[Stmt, list[Stmt]] = {}
+        sums = list(find_sums(op.stmts, self._uses))
+        # What does not fit as a whole moves to its store: nobody else has to make room for it.
+        moved = {
+            each.result
+            for each in sums
+            if not each.whole and _cycles_alone(each, each.problem, 1, self._target) is None
+        }
+        for found in sums:
+            last = found.store or found.stmts[-1]
+            taken = self._neighbours.taken(last, {*moved, found.result})
+            tiling = _tiling(found, taken, self._copies, self._target)
+            if tiling is not None:
+                nest = Nest(found, tiling)
+                if nest.is_straight:
+                    spare = self._target.l1_bytes - self._copies * self._in_l1
+                    nest.pieces = split_loads(found, tiling, op.stmts, self._uses, spare)
+                instead.update((stmt, []) for stmt in found.stmts)
+                instead.update(nest.pieces.instead if nest.pieces is not None else {})
+                instead[last] = nest.stmts()
+        if not instead:
+            return super().visit_seq_stmts(op)
+        stmts = tuple(new for old in op.stmts for new in instead.get(old, [old]))
+        return super().visit_seq_stmts(replace(op, stmts=stmts))
+
+
+def _tiling(found: Sum, taken: Bytes, copies: int, target: Target) -> Tiling | None:
+    """Return how a sum is to be cut; None where it is best left alone.
+
+    Args:
+        found: The sum.
+        taken: What of L0A, L0B, L0C and the bias table its neighbours need.
+        copies: How many copies pipelined loops around it make of its body.
+        target: The machine.
+    """
+    problem = with_fields(found.problem, taken=taken)
+    alone = _cycles_alone(found, problem, copies, target)
+    chosen = choose(problem, target)
+    if chosen is None:
+        if alone is None and any(taken):  # then the allocation says who needs what
+            return _tiling(found, (0, 0, 0, 0), copies, target)
+        if alone is None:
+            raise _refusal(found, target)
+        return None
+    tiling, price = chosen
+    return None if alone is not None and alone <= price.wall else tiling
+
+
+def _cycles_alone(found: Sum, problem: Problem, copies: int, target: Target) -> Fraction | None:
+    """Return the cycles of a sum that is not cut; None when it does not fit so."""
+    rows, depth, columns = found.shape
+    whole = with_fields(problem, whole=True, rows=rows, columns=columns, products=1)
+    tiling = Tiling(rows, depth, columns)
+    if not fits(whole, tiling, target):
+        return None
+    in_turn = with_fields(whole, products=max(2, len(found.links)))
+    if not fits(in_turn, tiling, target):
+        tiling = with_fields(tiling, buffers=1)
+    elif copies > 1:
+        return Fraction(0)  # the copies overlap already
+    return cost(with_fields(whole, products=len(found.links)), tiling, target).wall
+
+
+def _refusal(found: Sum, target: Target) -> IRValueError:
+    """Return the error for a sum that no tiles make fit: what the smallest ones need, and where."""
+    rows, _, columns = found.shape
+    problem = found.problem
+    m, n = (rows, columns) if problem.whole else (M_UNIT, min(problem.n_unit, columns))
+    left, right = m * K_UNIT * problem.bits // 8, n * K_UNIT * problem.bits // 8
+    first = found.links[0]
+    needs = (
+        (MemorySpace.Acc, 4 * m * n, found.result, f"[{m}, {n}]"),
+        (MemorySpace.Left, left, first.lhs, f"[{m}, {K_UNIT}]"),
+        (MemorySpace.Right, right, first.rhs, f"[{K_UNIT}, {n}]"),
+        (MemorySpace.Bias, 4 * n if problem.bias else 0, first.bias or first.rhs, f"[1, {n}]"),
+        (MemorySpace.LeftScale, left // 32, first.lhs_scale, f"[{m}, {K_UNIT // 32}]"),
+        (MemorySpace.RightScale, right // 32, first.rhs_scale, f"[{K_UNIT // 32}, {n}]"),
+    )
+    space, size, var, shape = max(needs, key=lambda n: n[1] / memory_bytes(target, n[0]))
+    limit = memory_bytes(target, space)
+    message = (
+        f"{space.name} buffer usage must be at most the {limit} bytes of {MEMORIES[space][0]}, not "
+        f"{size} bytes: {var.name_hint} cannot be cut below {shape}"
+    )
+    hint = "use smaller tiles"
+    if problem.whole:
+        hint = "let a store be the only use of the result: M and N are then cut too"
+    return IRValueError(message, found.result.span, hint=hint)

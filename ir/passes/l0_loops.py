@@ -1,0 +1,358 @@
+"""The loops of a matmul that is cut into L0 tiles.
+
+The tiles of the result are walked one after another; K goes round in a pipelined loop whose first step
+is peeled, since it starts the sums. Tails have constant places, so that their valid extents are
+constants: what a loop takes is always valid as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from ..core import AssignStmt, EvalStmt, ForKind, ForStmt, SeqStmts, Stmt, YieldStmt
+from ..dtypes import Index
+from ..dtypes.boxes import GROUP
+from ..expr import Add, Call, ConstInt, Expr, FloorDiv, IterArg, MakeTuple, ScalarType, Var, replace
+from ..expr import index as constant
+from ..ops import create_op_call
+from ..tile_bytes import round_up
+from ..types import MemorySpace
+from ..verification.structure import STAGES
+from .l0_sums import Link
+from .l0_tiles import K_UNIT, M_UNIT, Stays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..errors import Span
+    from .l0_loads import Pieces
+    from .l0_sums import Sum
+    from .l0_tiles import Problem, Tiling
+
+_STAGES = 2
+#: As many products are written one after another rather than in a loop: at the border of a loop the pipes
+#: wait for each other, inside of it they do not.
+STRAIGHT = 32
+_N_UNIT = 32
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Windows of one size along an axis: the first one's place, how many, how large each."""
+
+    first: int
+    count: int
+    size: int
+
+
+def _stretches(valid: int, size: int, unit: int, *, looped: bool) -> Iterator[_Stretch]:
+    """Yield the windows that are valid as a whole, together if they are looped over, then the tail."""
+    whole = valid // size
+    if whole and looped:
+        yield _Stretch(0, whole, size)
+    elif whole:
+        yield from (_Stretch(number * size, 1, size) for number in range(whole))
+    if valid % size:
+        yield _Stretch(whole * size, 1, round_up(valid % size, unit))
+
+
+@dataclass
+class Nest:
+    """Writes the loops for one sum.
+
+    Args:
+        sum: What is computed.
+        tiling: How it is cut.
+        pieces: Its operands in pieces along K, if they are loaded so.
+    """
+
+    sum: Sum
+    tiling: Tiling
+    pieces: Pieces | None = None
+    problem: Problem = field(init=False)
+    _steps: int = field(init=False)
+    _tiles: int = field(init=False)
+    _out: list[Stmt] = field(default_factory=list[Stmt])
+    _kept: dict[str, Expr] = field(default_factory=dict[str, Expr])
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether no step of K is looped over."""
+        return self._steps <= STRAIGHT
+
+    def __post_init__(self) -> None:
+        problem = self.problem = self.sum.problem
+        self._steps = -(-problem.k // self.tiling.k) * problem.products
+        self._tiles = -(-problem.m // self.tiling.m) * -(-problem.n // self.tiling.n)
+
+    def stmts(self) -> list[Stmt]:
+        """Return the statements that take the place of the products and of the store."""
+        store = self.sum.store
+        if store is None:
+            assert self.problem.whole, "a sum that is not stored is whole"
+            self._products(constant(0), constant(0), self.tiling.m, self.tiling.n)
+            self._name_last(self.sum.result)
+            return self._out
+        tensor = self._store_call().args[2] if isinstance(store, AssignStmt) else None
+        self._walk(0, {}, tensor)
+        if isinstance(store, AssignStmt):
+            self._name_last(store.var)
+        return self._out
+
+    def _name_last(self, var: Var) -> None:
+        """Let the last statement define `var`."""
+        last = self._out[-1]
+        if isinstance(last, ForStmt):
+            self._out[-1] = replace(last, return_vars=(var,))
+        else:
+            self._out[-1] = replace(last, var=var)
+
+    # ------------------------------------------------------------------- tiles of the result
+
+    def _walk(
+        self, level: int, at: dict[str, tuple[Expr, int]], tensor: Expr | None
+    ) -> Expr | None:
+        """Walk the tiles along the outer axis, then the inner one; return the tensor afterwards."""
+        stays = self.tiling.stays
+        order = "nm" if stays is Stays.RIGHT else "mn"
+        if level == len(order):
+            return self._tile(at, tensor)
+        if level == 1 and stays is not Stays.NEITHER:
+            place, size = at[order[0]]
+            self._keep(place, size)
+        axis = order[level]
+        for each in self._along(axis):
+            if each.count == 1:
+                placed = {**at, axis: (constant(each.first), each.size)}
+                tensor = self._walk(level + 1, placed, tensor)
+            else:
+                tensor = self._loop_over(axis, level, each, at, tensor)
+        return tensor
+
+    def _along(self, axis: str) -> list[_Stretch]:
+        looped = self._steps * self._tiles > STRAIGHT
+        if axis == "m":
+            return list(_stretches(self.problem.m, self.tiling.m, M_UNIT, looped=looped))
+        return list(_stretches(self.problem.n, self.tiling.n, _N_UNIT, looped=looped))
+
+    def _loop_over(
+        self,
+        axis: str,
+        level: int,
+        each: _Stretch,
+        at: dict[str, tuple[Expr, int]],
+        tensor: Expr | None,
+    ) -> Expr | None:
+        other = "n" if axis == "m" else "m"
+        inner = level == 1 or sum(s.count for s in self._along(other)) == 1
+        several = self.tiling.accumulators > 1 or self.tiling.stays is not Stays.NEITHER
+        turns = several and self.tiling.buffers > 1
+
+        def body(place: Var, carried: Expr | None) -> Expr | None:
+            return self._walk(level + 1, {**at, axis: (place, each.size)}, carried)
+
+        return self._loop(axis, each, tensor, body, pipelined=inner and turns)
+
+    def _tile(self, at: dict[str, tuple[Expr, int]], tensor: Expr | None) -> Expr | None:
+        """Compute one tile of the result and store it."""
+        (row, m), (col, n) = at["m"], at["n"]
+        acc = self._products(row, col, m, n)
+        call = self._store_call()
+        offsets = cast("MakeTuple", call.args[1]).elements
+        place = [plus(o, by) for o, by in zip(offsets, (row, col), strict=True)]
+        target = call.args[2] if tensor is None else tensor
+        stored = create_op_call("tile.store", [acc, place, target], call.kwargs, call.span)
+        stored = replace(stored, attrs=call.attrs)
+        if tensor is None:
+            self._out.append(EvalStmt(stored, call.span))
+            return None
+        name = tensor.name_hint if isinstance(tensor, Var) else "out"
+        return self._assign(name, stored)
+
+    def _store_call(self) -> Call:
+        store = self.sum.store
+        assert store is not None
+        call = store.value if isinstance(store, AssignStmt) else store.expr
+        assert isinstance(call, Call)
+        return call
+
+    # ------------------------------------------------------------------- K
+
+    def _products(self, row: Expr, col: Expr, m: int, n: int) -> Var:
+        acc = self.sum.start
+        for link in self.sum.links:
+            acc = self._product(link, acc, row, col, m, n)
+        assert acc is not None
+        return acc
+
+    def _product(self, link: Link, acc: Var | None, row: Expr, col: Expr, m: int, n: int) -> Var:
+        """Add the steps of K of one product; the first one starts the sum where there is none."""
+        looped = not self.is_straight
+        for each in _stretches(self.problem.k, self.tiling.k, K_UNIT, looped=looped):
+            rest = each
+            if acc is None:
+                acc = self._first(link, row, col, m, n, each.size)
+                rest = _Stretch(each.first + each.size, each.count - 1, each.size)
+            if rest.count == 1:
+                acc = self._step(link, acc, row, col, constant(rest.first), m, n, rest.size)
+            elif rest.count > 1:
+
+                def body(place: Var, carried: Expr | None, size: int = rest.size) -> Expr:
+                    assert isinstance(carried, Var)
+                    return self._step(link, carried, row, col, place, m, n, size)
+
+                pipelined = self.tiling.buffers > 1
+                done = self._loop("k", rest, acc, body, pipelined=pipelined)
+                assert isinstance(done, Var)
+                acc = done
+        assert acc is not None
+        return acc
+
+    def _first(self, link: Link, row: Expr, col: Expr, m: int, n: int, k: int) -> Var:
+        operands = self._operands(link, row, col, constant(0), m, n, k)
+        if link.bias is None:
+            call = create_op_call("tile.matmul_mx", operands, {}, link.span)
+        else:
+            bias: Expr = link.bias
+            if not self.problem.whole:
+                bias = self._extract(
+                    link.bias, constant(0), col, (1, n), MemorySpace.Bias, link.span
+                )
+            call = create_op_call("tile.matmul_mx_bias", [*operands, bias], {}, link.span)
+        return self._assign(self.sum.result.name_hint, call)
+
+    def _step(
+        self, link: Link, acc: Var, row: Expr, col: Expr, at: Expr, m: int, n: int, k: int
+    ) -> Var:
+        operands = self._operands(link, row, col, at, m, n, k)
+        call = create_op_call("tile.matmul_mx_acc", [acc, *operands], {}, link.span)
+        return self._assign(self.sum.result.name_hint, call)
+
+    def _operands(
+        self, link: Link, row: Expr, col: Expr, at: Expr, m: int, n: int, k: int
+    ) -> list[Expr]:
+        stays = self.tiling.stays
+        left = self._left(link, row, at, m, k) if stays is not Stays.LEFT else self._kept_pair()
+        right = self._right(link, at, col, k, n) if stays is not Stays.RIGHT else self._kept_pair()
+        return [*left, *right]
+
+    def _left(self, link: Link, row: Expr, at: Expr, m: int, k: int) -> list[Expr]:
+        link, at = self._piece(link, at)
+        groups = k // GROUP
+        return [
+            self._extract(link.lhs, row, at, (m, k), MemorySpace.Left, link.span),
+            self._extract(
+                link.lhs_scale, row, _group(at), (m, groups), MemorySpace.LeftScale, link.span
+            ),
+        ]
+
+    def _right(self, link: Link, at: Expr, col: Expr, k: int, n: int) -> list[Expr]:
+        link, at = self._piece(link, at)
+        groups = k // GROUP
+        return [
+            self._extract(link.rhs, at, col, (k, n), MemorySpace.Right, link.span),
+            self._extract(
+                link.rhs_scale, _group(at), col, (groups, n), MemorySpace.RightScale, link.span
+            ),
+        ]
+
+    def _piece(self, link: Link, at: Expr) -> tuple[Link, Expr]:
+        """Return the operands that hold a step of K, and its place in them."""
+        if self.pieces is None:
+            return link, at
+        assert isinstance(at, ConstInt), "steps that are looped over are not in pieces"
+        number, place = divmod(at.value, self.pieces.depth)
+        lhs, lhs_scale, rhs, rhs_scale = (
+            self.pieces.of[each][number]
+            for each in (link.lhs, link.lhs_scale, link.rhs, link.rhs_scale)
+        )
+        return Link(lhs, lhs_scale, rhs, rhs_scale, link.span, link.bias), constant(place, at.span)
+
+    def _keep(self, place: Expr, size: int) -> None:
+        """Move the operand that stays while the inner axis is walked."""
+        (link,) = self.sum.links
+        depth = round_up(self.problem.k, K_UNIT)
+        if self.tiling.stays is Stays.LEFT:
+            pair = self._left(link, place, constant(0), size, depth)
+        else:
+            pair = self._right(link, constant(0), place, depth, size)
+        self._kept = dict(zip(("data", "scale"), pair, strict=True))
+
+    def _kept_pair(self) -> list[Expr]:
+        return list(self._kept.values())
+
+    # ------------------------------------------------------------------- statements
+
+    def _extract(
+        self,
+        source: Var,
+        row: Expr,
+        col: Expr,
+        shape: tuple[int, int],
+        target: MemorySpace,
+        span: Span,
+    ) -> Var:
+        kwargs = {"target_memory": target}
+        call = create_op_call("tile.extract", [source, row, col, shape], kwargs, span)
+        return self._assign(f"{source.name_hint}_{target.name}", call)
+
+    def _assign(self, name: str, value: Call) -> Var:
+        var = Var(name, value.type, value.span)
+        self._out.append(AssignStmt(var, value, value.span))
+        return var
+
+    def _loop(
+        self,
+        axis: str,
+        each: _Stretch,
+        carried: Expr | None,
+        body: Callable[[Var, Expr | None], Expr | None],
+        *,
+        pipelined: bool,
+    ) -> Expr | None:
+        """Write a loop over the windows of a stretch; return what it carries, after it."""
+        span = self.sum.result.span
+        place = Var(axis, ScalarType(Index), span)
+        name = carried.name_hint if isinstance(carried, Var) else axis
+        arg = None if carried is None else IterArg(name, carried.type, carried, span)
+        outer, self._out = self._out, []
+        handed_on = body(place, arg)
+        if handed_on is not None:
+            self._out.append(YieldStmt((handed_on,), span))
+        inside, self._out = self._out, outer
+        after = None if carried is None else Var(name, carried.type, span)
+        stop = each.first + each.count * each.size
+        self._out.append(
+            ForStmt(
+                place,
+                constant(each.first),
+                constant(stop),
+                constant(each.size),
+                () if arg is None else (arg,),
+                SeqStmts(tuple(inside), span),
+                () if after is None else (after,),
+                span,
+                ForKind.Pipeline if pipelined else ForKind.Sequential,
+                {STAGES: _STAGES} if pipelined else {},
+            )
+        )
+        return after
+
+
+def _group(at: Expr) -> Expr:
+    """Return the group of 32 that begins at an element along K."""
+    if isinstance(at, ConstInt):
+        return constant(at.value // GROUP, at.span)
+    return FloorDiv(at, constant(GROUP), Index, at.span)
+
+
+def plus(offset: Expr, by: Expr) -> Expr:
+    """Return the sum of two offsets, folded where constants tell it."""
+    if isinstance(by, ConstInt) and isinstance(offset, ConstInt):
+        return constant(offset.value + by.value, offset.span)
+    if isinstance(by, ConstInt) and by.value == 0:
+        return offset
+    if isinstance(offset, ConstInt) and offset.value == 0:
+        return by
+    return Add(offset, by, Index, offset.span)

@@ -1,0 +1,210 @@
+"""Which block-scaled matmuls of a sequence can be cut, and which belong together.
+
+A product whose operands all lie in L1, or will, can be cut along K. Products that are added up one
+after another, each used by the next one alone, and then only stored, make one sum: its result need never
+stand in L0C as a whole, so it can be cut along M and N as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core import AssignStmt, EvalStmt, Stmt
+from ..expr import Call, Expr, Op, Var
+from ..types import MemorySpace, constant_dims
+from .l0_tiles import Problem
+from .memrefs import tile_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..errors import Span
+
+_START, _START_BIAS, _ADD = "tile.matmul_mx", "tile.matmul_mx_bias", "tile.matmul_mx_acc"
+_STORE = "tile.store"
+_Extents = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A product of a sum: its operands in L1 and the bias that the sum starts from."""
+
+    lhs: Var
+    lhs_scale: Var
+    rhs: Var
+    rhs_scale: Var
+    span: Span
+    bias: Var | None = None
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Products that are added up one after another, and where the sum goes.
+
+    Attributes:
+        links: The products, of the same extents.
+        stmts: The statements of the products.
+        shape: Physical M, K and N of a product.
+        valid: What of them is valid.
+        bits: Bits of an element.
+        start: The accumulator that the first product is added to, or None.
+        store: The statement that stores the result and is its only use, or None.
+    """
+
+    links: tuple[Link, ...]
+    stmts: tuple[AssignStmt, ...]
+    shape: _Extents
+    valid: _Extents
+    bits: int
+    start: Var | None = None
+    store: AssignStmt | EvalStmt | None = None
+
+    @property
+    def result(self) -> Var:
+        """The variable of the last sum."""
+        return self.stmts[-1].var
+
+    @property
+    def whole(self) -> bool:
+        """Whether the accumulator is needed as a whole."""
+        bias = self.links[0].bias
+        return self.store is None or self.start is not None or not (bias is None or _in_l1(bias))
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be cut."""
+        rows, _, columns = self.shape
+        m, k, n = self.valid
+        return Problem(
+            m,
+            k,
+            n,
+            self.bits,
+            whole=self.whole,
+            rows=rows if self.whole else 0,
+            columns=columns if self.whole else 0,
+            bias=self.links[0].bias is not None,
+            products=len(self.links),
+        )
+
+
+def find_sums(stmts: Sequence[Stmt], uses: Mapping[Var, int]) -> Iterator[Sum]:
+    """Yield the sums of one sequence of statements.
+
+    Args:
+        stmts: The sequence.
+        uses: How often the function reads each variable.
+    """
+    reader: dict[Var, Stmt] = {}
+    for stmt in stmts:
+        for var in _arguments(stmt):
+            reader.setdefault(var, stmt)
+
+    def only_use(of: Var) -> Stmt | None:
+        return reader.get(of) if uses.get(of, 0) == 1 else None
+
+    done: set[Stmt] = set()
+    for stmt in stmts:
+        first = _product(stmt)
+        if first is None or stmt in done:
+            continue
+        chain = [first]
+        while True:
+            after = only_use(chain[-1].result)
+            added = None if after is None else _product(after)
+            if added is None or not _continues(chain[-1], added):
+                break
+            chain.append(added)
+        store = _store_of(only_use(chain[-1].result), chain[-1].result)
+        together = _together(chain, store)
+        if together is not None and not together.whole:
+            done.update(together.stmts)
+            yield together
+        else:
+            yield first
+
+
+def _together(chain: Sequence[Sum], store: AssignStmt | EvalStmt | None) -> Sum | None:
+    if store is None:
+        return None
+    first = chain[0]
+    return Sum(
+        tuple(each.links[0] for each in chain),
+        tuple(each.stmts[0] for each in chain),
+        first.shape,
+        first.valid,
+        first.bits,
+        first.start,
+        store,
+    )
+
+
+def _continues(before: Sum, after: Sum) -> bool:
+    same = (before.shape, before.valid, before.bits) == (after.shape, after.valid, after.bits)
+    return same and after.start is before.result
+
+
+def _product(stmt: Stmt) -> Sum | None:
+    """Return the sum of one product that a statement makes, if it can be cut."""
+    if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, Call):
+        return None
+    call = stmt.value
+    if not isinstance(call.op, Op) or call.op.name not in (_START, _START_BIAS, _ADD):
+        return None
+    start, operands, bias = None, [*call.args[:4]], None
+    if call.op.name == _ADD:
+        start, operands = call.args[0], [*call.args[1:5]]
+    elif call.op.name == _START_BIAS:
+        bias = call.args[4]
+    tiles = [each for each in operands if isinstance(each, Var) and _in_l1(each)]
+    others = [each for each in (start, bias) if each is not None]
+    named = [each for each in others if isinstance(each, Var)]
+    if len(tiles) != len(operands) or len(named) != len(others):
+        return None
+    lhs, lhs_scale, rhs, rhs_scale = tiles
+    extents = _extents(lhs, rhs)
+    if extents is None:
+        return None
+    link = Link(lhs, lhs_scale, rhs, rhs_scale, call.span, bias if isinstance(bias, Var) else None)
+    shape, valid, bits = extents
+    begin = start if isinstance(start, Var) else None
+    return Sum((link,), (stmt,), shape, valid, bits, begin)
+
+
+def _in_l1(value: Expr) -> bool:
+    """Whether a tile lies in Mat, or will: what a load placed nowhere and feeds the cube goes there."""
+    tile = tile_of(value)
+    return tile is not None and tile.memory_space in (None, MemorySpace.Mat)
+
+
+def _extents(lhs: Var, rhs: Var) -> tuple[_Extents, _Extents, int] | None:
+    """Return physical and valid M, K, N and the bits of an element; None for symbolic extents."""
+    left, right = tile_of(lhs), tile_of(rhs)
+    if left is None or right is None:
+        return None
+    shape = constant_dims((*left.shape, right.shape[1]))
+    valid = constant_dims((*left.valid_shape, right.valid_shape[1]))
+    if shape is None or valid is None:
+        return None
+    (rows, depth, columns), (m, k, n) = shape, valid
+    return (rows, depth, columns), (m, k, n), left.dtype.bits
+
+
+def _store_of(stmt: Stmt | None, tile: Var) -> AssignStmt | EvalStmt | None:
+    """Return the statement if it stores the tile at a place of its own rank."""
+    match stmt:
+        case AssignStmt(value=Call(op=Op(name)) as call) | EvalStmt(expr=Call(op=Op(name)) as call):
+            plain = name == _STORE and len(call.args) == 3 and call.args[0] is tile
+            return stmt if plain else None
+        case _:
+            return None
+
+
+def _arguments(stmt: Stmt) -> tuple[Var, ...]:
+    """Return the variables that a statement hands to an op."""
+    match stmt:
+        case AssignStmt(value=Call() as call) | EvalStmt(expr=Call() as call):
+            return tuple(arg for arg in call.args if isinstance(arg, Var))
+        case _:
+            return ()

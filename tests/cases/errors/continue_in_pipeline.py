@@ -1,0 +1,10 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function
+    def main(self, x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        for i in pl.pipeline(4, stage=2):
+            if i > n:
+                continue

@@ -1,6 +1,0 @@
-from scalebox.ir import language as pl
-
-
-@pl.jit
-def k(n: pl.Scalar[pl.INDEX]):
-    return n

@@ -1,9 +1,0 @@
-from scalebox.ir import language as pl
-
-
-@pl.program
-class Case:
-    @pl.function(type=pl.FunctionType.InCore)
-    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
-        for i in pl.parallel(4):
-            t = pl.load(x, [i * 16, 0], [16, 64])

@@ -1,0 +1,10 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class Case:
+    @pl.function
+    def main(self, x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [16, 64])
+        u = pl.move(t, target_memory=pl.Mem.Left)

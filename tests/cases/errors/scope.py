@@ -1,9 +1,0 @@
-from scalebox.ir import language as pl
-
-
-@pl.program
-class Case:
-    @pl.function(type=pl.FunctionType.InCore)
-    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            t = pl.load(x, [0, 0], [16, 64])

@@ -1,8 +1,0 @@
-from scalebox.ir import language as pl
-
-
-@pl.program
-class Case:
-    @pl.function(type=pl.FunctionType.InCore)
-    def k(self, x: pl.Tensor[[64, 64], pl.FP32]):
-        t = x[0:16, :]

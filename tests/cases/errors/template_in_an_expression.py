@@ -1,0 +1,11 @@
+from scalebox.ir import language as pl
+
+
+@pl.inline
+def next_one(n):
+    return n + 1
+
+
+@pl.jit
+def k(n: pl.Scalar[pl.INDEX]):
+    return 2 * next_one(n)
