@@ -195,12 +195,13 @@ class Result:
             golden=None if golden is None else dict(golden),
             executable=self.executable.to_bytes(),
             machine=self.target.to_toml(),
-            options={**self.options, "versions": versions()},
+            program=None if self.program is None else _printed(self.program),
+            options={**self.options, "cycles": self.cycles, "versions": versions()},
             timeline=trace if self.options["timing"] else None,
         )
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the run to a folder, which appears whole or not at all.
+        """Write the run to a folder, or to one file if the name ends in `.hrry`, whole or not at all.
 
         Raises:
             InputError: When something else stands there, or it cannot be written.
@@ -226,6 +227,16 @@ def _check_options(inputs: object, **switches: object) -> None:
         if not isinstance(given, bool | np.bool_):
             message = f"{name} must be True or False, not {describe_given(given)}"
             raise InputError(message)
+
+
+def _printed(program: Program) -> str | None:
+    """Return a program as text that parses back; None where a dtype has no name in the language."""
+    from ..ir.printer import python_print
+
+    try:
+        return python_print(program)
+    except IRTypeError:
+        return None
 
 
 def _as_array(given: Any) -> Any:

@@ -1,12 +1,11 @@
-"""The command line: run, compile, disasm, compare, rtl."""
+"""The command line: run, compile, disasm, compare, show, rtl."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,13 +17,21 @@ from ..ir.errors import (
     UserError,
     VerificationError,
 )
+from .cli_options import (
+    AsJson,
+    Kernel,
+    Machine,
+    Params,
+    Settings,
+    check_choice,
+    example,
+    pairs,
+    print_json,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from ..codegen.executable import Executable
-    from ..ir.target import Target
-    from .kernel_file import KernelFile
 
 RUNS = Path("scalebox-runs")
 
@@ -47,43 +54,41 @@ app = typer.Typer(
 )
 
 
-def _example(*lines: str) -> str:
-    """Return an epilog whose lines are not wrapped, so that they can be copied."""
-    return "\n".join(["Example:\n\n\b", *(f"  {line}" for line in lines)])
-
-
-Kernel = Annotated[Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py).")]
-Params = Annotated[
-    list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="Replace a pl.param of the kernel file."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the machine."),
-]
-Machine = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="A machine by name, or a TOML file; else the kernel file's MACHINE, or a5.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-
 @app.command(
-    epilog=_example("scalebox run examples/mx_matmul.py --param K=2048 --set l2_miss_cycles=600")
+    epilog=example(
+        "scalebox run examples/mx_matmul.py --param K=2048 --set l2_miss_cycles=600",
+        "scalebox run examples/mx_matmul.py --out matmul.hrry",
+        "scalebox run matmul.hrry",
+    )
 )
 def run(
     kernel: Annotated[
-        Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py), or an executable.")
+        Path,
+        typer.Argument(
+            metavar="KERNEL",
+            help="A kernel file (.py), an executable, or a bundle, which is replayed.",
+        ),
     ],
     param: Params = None,
     set_: Settings = None,
     machine: Machine = None,
     inputs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Inputs by parameter name: .npz, .hrry, a bundle, or an .npy file named like the "
+            "parameter; may be given again.",
+        ),
+    ] = None,
+    golden: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="An .npz file of inputs by parameter name."),
+        typer.Option(
+            metavar="FILE",
+            help="What outputs should be, in such a file; else what numpy computes.",
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="How outputs are compared; exact by default.")
     ] = None,
     entry: Annotated[
         str | None,
@@ -100,42 +105,54 @@ def run(
         bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")
     ] = False,
     checks: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="WHAT",
             help="What becomes of reads of bytes never written and of flags left over: "
-            "error, warn or off.",
+            "error, warn or off; error by default.",
         ),
-    ] = "error",
+    ] = None,
     sum_: Annotated[
-        str,
-        typer.Option("--sum", metavar="ORDER", help="Order of summation: group or sequential."),
-    ] = "group",
+        str | None,
+        typer.Option(
+            "--sum",
+            metavar="ORDER",
+            help="Order of summation: group or sequential; group by default.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help=f"Folder for the bundle; by default below {RUNS}/."),
+        typer.Option(
+            metavar="DIR|FILE",
+            help=f"Folder for the bundle, or a file that ends in .hrry; by default below {RUNS}/.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a kernel and compare its outputs with golden numpy.
 
     Without --inputs, inputs are drawn: normal numbers, and scales that differ from row to row and
-    from group to group. The bundle keeps inputs, outputs, golden outputs, executable, machine and
-    options, and a timeline for Perfetto.
+    from group to group. The bundle keeps inputs, outputs, golden outputs, executable, kernel, machine
+    and options, and a timeline for Perfetto. A bundle in the place of KERNEL is run again: its outputs
+    must be the same bytes.
     """
     from ..ir.numerics.elements import Summation
     from ..sim.device import Checks
     from .first_run import compilation_announced
     from .run_command import RunOptions, run_kernel
 
-    _check_choice("--checks", checks, (each.value for each in Checks))
-    _check_choice("--sum", sum_, (each.value for each in Summation))
+    if checks is not None:
+        check_choice("--checks", checks, (each.value for each in Checks))
+    if sum_ is not None:
+        check_choice("--sum", sum_, (each.value for each in Summation))
     options = RunOptions(
         kernel=kernel,
-        params=_pairs(param, "--param"),
-        settings=_pairs(set_, "--set"),
+        params=pairs(param, "--param"),
+        settings=pairs(set_, "--set"),
         machine=machine,
-        inputs=inputs,
+        inputs=inputs or (),
+        golden=golden,
+        rule=rule,
         entry=entry,
         seed=seed,
         functional=not timing_only,
@@ -147,7 +164,7 @@ def run(
     with compilation_announced(sys.stderr):
         report = run_kernel(options)
     if as_json:
-        _print_json(report.as_json())
+        print_json(report.as_json())
     else:
         from rich.console import Console
 
@@ -156,7 +173,7 @@ def run(
 
 
 @app.command(
-    epilog=_example(
+    epilog=example(
         "scalebox compile examples/mx_matmul.py -o matmul.sbx",
         "scalebox run matmul.sbx",
         "scalebox compile examples/mx_matmul.py --diff BlockMxScaleTensorViews",
@@ -200,7 +217,7 @@ def compile(  # noqa: A001 - the name of the command
 ) -> None:
     """Compile a kernel to an executable, or look at what the passes do."""
     from .compile_command import compile_kernel
-    from .kernel_file import load_kernel_file
+    from .kernel_file import load_kernel_file, target_of_kernel
     from .pass_view import PassOptions
 
     options = PassOptions(
@@ -219,16 +236,16 @@ def compile(  # noqa: A001 - the name of the command
     if output is not None and stop_after is not None:
         message = "-o must not go with --stop-after, which makes no executable"
         raise typer.BadParameter(message)
-    source = load_kernel_file(kernel, _pairs(param, "--param"))
-    target = _target(machine, source, _pairs(set_, "--set"))
+    source = load_kernel_file(kernel, pairs(param, "--param"))
+    target = target_of_kernel(source, machine, pairs(set_, "--set"))
     answer = compile_kernel(source, target, output, options)
     if as_json:
-        _print_json(answer.as_json())
+        print_json(answer.as_json())
     else:
         print(answer.text, end="")
 
 
-@app.command(epilog=_example("scalebox disasm examples/mx_matmul.py"))
+@app.command(epilog=example("scalebox disasm examples/mx_matmul.py"))
 def disasm(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="An executable, or a kernel file (.py).")
@@ -238,19 +255,24 @@ def disasm(
     machine: Machine = None,
 ) -> None:
     """Print the instructions of an executable or a kernel."""
-    print(_executable_of(file, param, set_, machine).disassemble(), end="")
+    from .disasm_command import disassembly
+
+    print(disassembly(file, pairs(param, "--param"), pairs(set_, "--set"), machine), end="")
 
 
 @app.command(
-    epilog=_example(
+    epilog=example(
         "scalebox run examples/mx_matmul.py --out run1",
         "scalebox compare run1/outputs.npz run1/golden.npz --rule ulp:1",
+        "scalebox compare run1 run1/golden.npz --plot map.png",
     )
 )
 def compare(
     actual: Annotated[
         Path,
-        typer.Argument(metavar="ACTUAL", help="An .npz or .npy file, or a bundle: its outputs."),
+        typer.Argument(
+            metavar="ACTUAL", help="An .npz, .npy or .hrry file, or a bundle: its outputs."
+        ),
     ],
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="The same, as it should be.")],
     rule: Annotated[
@@ -261,22 +283,42 @@ def compare(
             "the elements be off by more.",
         ),
     ] = "exact",
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw where elements differ into a PNG file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two results and name the first difference."""
-    from ..traces.compare import compare as compare_arrays
-    from .report import comparison_as_json
-    from .result_files import read_results
+    from .compare_command import compare_files
 
-    verdict = compare_arrays(read_results(actual), read_results(golden), rule=rule)
+    report = compare_files(actual, golden, rule=rule, picture=plot)
     if as_json:
-        _print_json(comparison_as_json(verdict))
+        print_json(report.as_json())
     else:
-        print(verdict)
-    raise typer.Exit(OK if verdict else MISMATCH)
+        print("\n".join(report.lines()))
+    raise typer.Exit(OK if report.comparison else MISMATCH)
 
 
-@app.command(epilog=_example("scalebox rtl -o build/rtl"))
+@app.command(epilog=example("scalebox run examples/mx_matmul.py --out run1", "scalebox show run1"))
+def show(
+    place: Annotated[
+        Path,
+        typer.Argument(metavar="BUNDLE", help="A bundle, or an .npz, .npy or .hrry file."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show what a bundle holds, or a file of arrays."""
+    from .show_command import show as show_place
+
+    shown = show_place(place)
+    if as_json:
+        print_json(shown.as_json())
+    else:
+        print("\n".join(shown.lines()))
+
+
+@app.command(epilog=example("scalebox rtl -o build/rtl"))
 def rtl(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the Verilog files.")
@@ -291,58 +333,9 @@ def rtl(
     """Write the RTL as Verilog."""
     from ..rtl.emit import UNITS, write_verilog
 
-    _check_choice("--unit", unit, UNITS)
+    check_choice("--unit", unit, UNITS)
     for path in write_verilog(output, unit=unit, force=force):
         print(path)
-
-
-def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
-    known = list(choices)
-    if given not in known:
-        message = f"{option} must be one of {', '.join(known)}, not {given!r}"
-        raise typer.BadParameter(message)
-
-
-def _print_json(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer, indent=2, allow_nan=False))
-
-
-def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            message = f"{option} must be NAME=VALUE, not {text!r}"
-            raise typer.BadParameter(message)
-        pairs[name] = value
-    return pairs
-
-
-def _target(machine: str | None, kernel: KernelFile, settings: dict[str, str]) -> Target:
-    from ..ir.target import load_target
-    from .kernel_file import machine_of_kernel
-    from .run_command import SETTING_SOURCE
-
-    target = load_target(machine_of_kernel(kernel) if machine is None else machine)
-    return target.with_settings(settings, source=SETTING_SOURCE)
-
-
-def _executable_of(
-    file: Path, param: list[str] | None, set_: list[str] | None, machine: str | None
-) -> Executable:
-    from .api import compile as compile_program
-    from .kernel_file import KernelFile, load_executable_or_kernel
-
-    loaded = load_executable_or_kernel(file, _pairs(param, "--param"))
-    if isinstance(loaded, KernelFile):
-        target = _target(machine, loaded, _pairs(set_, "--set"))
-        return compile_program(loaded.program, machine=target)
-    if machine is not None or set_:
-        message = (
-            f"--machine and --set must go with a kernel file; {str(file)!r} is compiled already"
-        )
-        raise typer.BadParameter(message)
-    return loaded
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 from ..codegen.executable import Executable
 from ..ir.errors import InputError, ParserError
 from ..ir.language.text import KernelFile, load_file
-from ..ir.target import machine_names
+from ..ir.target import load_target, machine_names
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
-__all__ = ["KernelFile", "load_executable_or_kernel", "load_kernel_file", "machine_of_kernel"]
+    from ..ir.target import Target
+
+__all__ = [
+    "SETTING_SOURCE",
+    "KernelFile",
+    "load_executable_or_kernel",
+    "load_kernel_file",
+    "machine_of_kernel",
+    "target_of_kernel",
+]
+
+SETTING_SOURCE = "set on the command line"
+"""What a machine field says of itself when the command line has changed it."""
 
 
 def load_kernel_file(path: Path, params: Mapping[str, str] | None = None) -> KernelFile:
@@ -70,6 +82,23 @@ def machine_of_kernel(kernel: KernelFile) -> str:
         return named or "a5"
     beside = kernel.path.parent / named
     return str(beside) if beside.is_file() or beside.suffix == ".toml" else named
+
+
+def target_of_kernel(
+    kernel: KernelFile, machine: str | None, settings: Mapping[str, str]
+) -> Target:
+    """Return the machine that a kernel file is compiled for.
+
+    Args:
+        kernel: The kernel file.
+        machine: The machine by name or file; None for that of the kernel file.
+        settings: What is changed of it, by field.
+
+    Raises:
+        UserError: There is no such machine, or a field is refused.
+    """
+    target = load_target(machine_of_kernel(kernel) if machine is None else machine)
+    return target.with_settings(settings, source=SETTING_SOURCE)
 
 
 @contextmanager

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..codegen.isa.vocabulary import ElementType
 from ..sim.pipes import BARRIER, BUSY, FLAG, QUEUE
+from ..traces.containers import SUFFIX
 from .pipe_work import PIPE_WORK
 
 if TYPE_CHECKING:
@@ -17,11 +20,20 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..traces.compare import Comparison, Difference
+    from ..traces.compare import Comparison, Difference, OutputComparison
     from .api import Result
+    from .replay import Kept
 
 _BAR_CELLS = 20
 _FULL, _FULL_ASCII = "█", "#"
+
+
+class GoldenSource(Enum):
+    """Where golden comes from, as the end of "golden is …"."""
+
+    COMPUTED = "what numpy computes from the kernel as it is written"
+    GIVEN = "what was given as golden"
+    KEPT = "what the bundle keeps"
 
 
 class PipeShare(NamedTuple):
@@ -42,20 +54,33 @@ class RunReport:
         title: What ran.
         result: The run.
         comparison: Against golden; None when there is nothing to compare.
-        bundle: The folder in which the run was saved.
+        bundle: Where the run was saved, if it was.
         seed: Of the drawn inputs; None when they were given, or none were needed.
+        golden: Where golden comes from.
+        hints: Mistakes that explain what differs.
+        kept: Of a replay, how the run compares with what it left when it was saved.
+        kept_golden: Of a replay, how golden that is computed now compares with that of the bundle.
     """
 
     title: str
     result: Result
     comparison: Comparison | None
-    bundle: Path
+    bundle: Path | None
     seed: int | None
+    golden: GoldenSource = GoldenSource.COMPUTED
+    hints: tuple[str, ...] = ()
+    kept: Kept | None = None
+    kept_golden: Comparison | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs from golden."""
-        return self.comparison is None or bool(self.comparison)
+        """Whether nothing differs from golden, nor, in a replay, from what was kept."""
+        verdicts = [self.comparison, self.kept_golden]
+        if self.kept is not None:
+            verdicts.append(self.kept.outputs)
+            if not self.kept.has_same_bytes:
+                return False
+        return all(verdict is None or bool(verdict) for verdict in verdicts)
 
     @property
     def work_cycles(self) -> int:
@@ -96,6 +121,8 @@ class RunReport:
     def warnings(self) -> tuple[str, ...]:
         """What is suspicious, though it is no error."""
         seen = tuple(str(warning) for warning in self.result.simulation.warnings)
+        if self.kept is not None and self.kept.cycles not in (None, self.result.cycles):
+            seen += (f"the bundle keeps {self.kept.cycles:,} cycles, not {self.result.cycles:,}",)
         return seen + (self.comparison.warnings if self.comparison is not None else ())
 
     def as_json(self) -> dict[str, Any]:
@@ -129,8 +156,18 @@ class RunReport:
             "pipes": [dict(core) for core in result.pipes],
             "outputs": outputs,
             "first_difference": None if first is None else difference_as_json(first),
+            "hints": list(self.hints),
             "warnings": list(self.warnings),
-            "bundle": str(self.bundle),
+            "bundle": None if self.bundle is None else str(self.bundle),
+            "replay": None if self.kept is None else self._replay_as_json(self.kept),
+        }
+
+    def _replay_as_json(self, kept: Kept) -> dict[str, Any]:
+        return {
+            "same_bytes": kept.has_same_bytes,
+            "kept_cycles": kept.cycles,
+            "outputs": None if kept.outputs is None else comparison_as_json(kept.outputs),
+            "golden": None if self.kept_golden is None else comparison_as_json(self.kept_golden),
         }
 
     def lines(self, *, full: str = _FULL) -> list[str]:
@@ -142,13 +179,15 @@ class RunReport:
         result = self.result
         source = "" if self.seed is None else f", inputs drawn with seed {self.seed}"
         lines = [f"{self.title}: {result.entry} on machine {result.target.name}{source}", ""]
+        lines += self._replayed()
         lines += self._verdict()
         lines += [f"warning  {warning}" for warning in self.warnings]
         if result.cycles:
             lines += self._cycles()
             lines += ["", *self._table(full)]
-        lines += ["", f"bundle   {self.bundle}"]
-        if result.cycles:
+        if self.bundle is not None:
+            lines += ["", f"bundle   {self.bundle}"]
+        if self.bundle is not None and self.bundle.suffix != SUFFIX and result.cycles:
             lines.append("         its timeline.json opens in https://ui.perfetto.dev")
         return lines
 
@@ -159,25 +198,49 @@ class RunReport:
         can_draw = console.encoding.lower().startswith("utf")
         for line in self.lines(full=_FULL if can_draw else _FULL_ASCII):
             text = Text(line)
-            text.highlight_regex(r"^golden   equal bit for bit", "green")
-            text.highlight_regex(r"^golden   DIFFERENT", "bold red")
+            text.highlight_regex(r"^(golden|replay)   equal( (bit|byte) for (bit|byte))?", "green")
+            text.highlight_regex(r"^(golden|replay)   DIFFERENT", "bold red")
             text.highlight_regex(r"^warning", "yellow")
             text.highlight_regex(rf"{_FULL}+$", "cyan")
             console.print(text, soft_wrap=True)
+
+    def _replayed(self) -> Iterator[str]:
+        """Yield how a replay compares with what the bundle keeps."""
+        if self.kept is None:
+            return
+        kept = self.kept.outputs
+        if kept is None:
+            yield "replay   of a run that computed only cycles"
+        elif kept and self.kept.has_same_bytes:
+            yield f"replay   equal byte for byte, {_all_elements(kept)}"
+            yield "         (to the outputs that the bundle keeps)"
+        elif kept:
+            yield "replay   DIFFERENT bytes in NaNs than in those that the bundle keeps"
+        else:
+            yield "replay   DIFFERENT from the outputs that the bundle keeps, here as golden"
+            yield from (f"         {line}" for line in str(kept).splitlines())
+        if self.kept_golden is not None and not self.kept_golden:
+            yield "golden   DIFFERENT: numpy computes from the kernel what the bundle does not keep"
+            yield from (f"         {line}" for line in str(self.kept_golden).splitlines())
 
     def _verdict(self) -> Iterator[str]:
         if self.comparison is None:
             functional = self.result.options["functional"]
             reason = "an executable holds no kernel to compute golden from"
             yield f"golden   not compared: {reason if functional else 'only cycles were computed'}"
-        elif self.comparison:
-            names = ", ".join(output.name for output in self.comparison.outputs)
-            count = f"{self.comparison.elements:,} elements"
-            yield f"golden   equal bit for bit, all {count} of {names}"
-            yield "         (golden is what numpy computes from the kernel as it is written)"
+            return
+        source = self.golden.value
+        if self.comparison:
+            is_exact = self.comparison.rule == "exact"
+            how = "bit for bit" if is_exact else f"by the rule {self.comparison.rule}"
+            yield f"golden   equal {how}, {_all_elements(self.comparison)}"
+            if self.kept_golden is not None:
+                source += ", and what numpy computes from its kernel"
+            yield f"         (golden is {source})"
         else:
-            yield "golden   DIFFERENT from what numpy computes from the kernel as it is written"
+            yield f"golden   DIFFERENT from {source}"
             yield from (f"         {line}" for line in str(self.comparison).splitlines())
+            yield from (line for hint in self.hints for line in hint_lines(hint, indent=9))
 
     def _cycles(self) -> Iterator[str]:
         result, simulation = self.result, self.result.simulation
@@ -204,6 +267,19 @@ class RunReport:
         yield "flag of another one, S also for room in their queues."
 
 
+def hint_lines(hint: str, *, indent: int = 0) -> list[str]:
+    """Return a mistake that explains what differs, wrapped for a terminal."""
+    start = " " * indent
+    return textwrap.wrap(
+        hint, 79, initial_indent=f"{start}explained: ", subsequent_indent=f"{start}           "
+    )
+
+
+def _all_elements(comparison: Comparison) -> str:
+    names = ", ".join(output.name for output in comparison.outputs)
+    return f"all {comparison.elements:,} elements of {names}"
+
+
 def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain values."""
     first = comparison.first
@@ -217,11 +293,34 @@ def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
                 "elements": output.elements,
                 "differing": output.differing,
                 "equal": output.equal,
+                **_details_as_json(output),
             }
             for output in comparison.outputs
         },
         "first_difference": None if first is None else difference_as_json(first),
         "warnings": list(comparison.warnings),
+    }
+
+
+def _details_as_json(output: OutputComparison) -> dict[str, Any]:
+    """Return how an output differs, as plain values; nothing for one that does not."""
+    if not output.differing:
+        return {}
+    counts, places = output.histogram, output.map
+    return {
+        "histogram": None
+        if counts is None
+        else {
+            "bins": [
+                {"least_ulps": least, "most_ulps": most, "elements": count}
+                for least, most, count in counts.bins
+            ],
+            "special": counts.special,
+        },
+        "map": None
+        if places is None
+        else {"cell": list(places.cell), "shares": [list(row) for row in places.shares]},
+        "guesses": list(output.guesses),
     }
 
 

@@ -1,4 +1,4 @@
-"""The run command: from a kernel file to a report and a bundle."""
+"""The run command: from a kernel file, or a saved run, to a report and a bundle."""
 
 from __future__ import annotations
 
@@ -9,40 +9,50 @@ from typing import TYPE_CHECKING, Any
 from ..ir.errors import InputError
 from ..ir.expr import ScalarType
 from ..ir.interp import select_entry
-from ..ir.target import load_target
-from ..traces.arrays import load_arrays
-from ..traces.bundle import refuse_foreign, save_bundle
+from ..traces.bundle import is_bundle, refuse_foreign, save_bundle
 from ..traces.compare import compare
+from ..traces.containers import is_container
+from ..traces.rules import parse_rule
 from .api import compile as compile_program
 from .api import interpret, machine_of, run
-from .drawn_inputs import draw_inputs, given_inputs
-from .kernel_file import KernelFile, load_executable_or_kernel, machine_of_kernel
-from .report import RunReport
+from .drawn_inputs import draw_inputs
+from .kernel_file import (
+    SETTING_SOURCE,
+    KernelFile,
+    load_executable_or_kernel,
+    target_of_kernel,
+)
+from .replay import replay
+from .report import GoldenSource, RunReport
+from .result_files import read_golden, read_inputs
+from .scale_faults import explain
 from .signature import entry_function
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..ir.core import Function
 
-SETTING_SOURCE = "set on the command line"
-"""What a machine field says of itself when the command line has changed it."""
+CHECKS, SUM, RULE = "error", "group", "exact"
+"""What checks, the order of summation and the rule of comparison are when nothing is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of `scalebox run`, as its help describes them."""
+    """The options of `scalebox run`, as its help describes them; None where nothing was said."""
 
     kernel: Path
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     machine: str | None = None
-    inputs: Path | None = None
+    inputs: Sequence[Path] = ()
+    golden: Path | None = None
+    rule: str | None = None
     entry: str | None = None
     seed: int | None = None
     functional: bool = True
-    checks: str = "error"
-    sum: str = "group"
+    checks: str | None = None
+    sum: str | None = None
     out: Path | None = None
     runs: Path = Path("scalebox-runs")
 
@@ -50,20 +60,28 @@ class RunOptions:
 def run_kernel(options: RunOptions) -> RunReport:
     """Run a kernel file or an executable, compare it with golden, and save the bundle.
 
+    A bundle is replayed as it was run.
+
     Raises:
         UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
     """
-    if options.inputs is not None and options.seed is not None:
+    if is_bundle(options.kernel) or is_container(options.kernel):
+        _refuse_options_of_a_kernel(options)
+        return replay(options.kernel, options.out)
+    if options.inputs and options.seed is not None:
         message = "Either inputs or a seed to draw them must be given, not both"
         raise InputError(message)
-    given = None if options.inputs is None else given_inputs(load_arrays(options.inputs))
+    if options.golden is not None and not options.functional:
+        message = "Golden must go with a run that computes outputs, not with one for timing only"
+        raise InputError(message)
+    rule, sum_ = str(parse_rule(options.rule or RULE)), options.sum or SUM
+    given = read_inputs(options.inputs) if options.inputs else None
     loaded = load_executable_or_kernel(options.kernel, options.params)
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
     source = loaded if isinstance(loaded, KernelFile) else None
     if isinstance(loaded, KernelFile):
-        named = machine_of_kernel(loaded) if options.machine is None else options.machine
-        target = load_target(named).with_settings(options.settings, source=SETTING_SOURCE)
+        target = target_of_kernel(loaded, options.machine, options.settings)
         executable = compile_program(loaded.program, machine=target)
         entry = select_entry(loaded.program, options.entry).name
     else:
@@ -78,12 +96,17 @@ def run_kernel(options: RunOptions) -> RunReport:
         entry=entry,
         machine=target,
         functional=options.functional,
-        checks=options.checks,
-        sum=options.sum,
+        checks=options.checks or CHECKS,
+        sum=sum_,
     )
+    program = None if source is None else source.program
+    result = replace(result, program=program)
     golden = None
-    if source is not None and options.functional:
-        golden = interpret(source.program, inputs, entry=entry, sum=options.sum)
+    if options.golden is not None:
+        golden = read_golden(options.golden, list(result.outputs))
+    elif program is not None and options.functional:
+        golden = interpret(program, inputs, entry=entry, sum=sum_)
+    comparison = None if golden is None else compare(result.outputs, golden, rule=rule)
     seed = options.seed or 0 if given is None and inputs else None
     bundle = result.bundle(golden)
     about = {
@@ -91,13 +114,50 @@ def run_kernel(options: RunOptions) -> RunReport:
         "seed": seed,
         "params": dict(source.params) if source is not None else {},
         "settings": dict(options.settings),
+        "rule": rule,
+        "golden": None if options.golden is None else options.golden.name,
     }
     save_bundle(place, replace(bundle, options={**bundle.options, **about}))
-    comparison = None if golden is None else compare(result.outputs, golden)
-    return RunReport(str(options.kernel), result, comparison, place, seed)
+    hints: list[str] = []
+    if comparison is not None and not comparison and program is not None:
+        wrong, what = (result.outputs, "actual") if options.golden is None else (golden, "golden")
+        found = explain(program, inputs, wrong or {}, entry=entry, sum=sum_)
+        hints = [f"{what} is what comes out if {mistake}" for mistake in found]
+    return RunReport(
+        title=str(options.kernel),
+        result=result,
+        comparison=comparison,
+        bundle=place,
+        seed=seed,
+        golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
+        hints=tuple(hints),
+    )
 
 
 def _drawn(options: RunOptions, function: Function) -> dict[str, Any]:
     if not options.functional and not any(isinstance(p.type, ScalarType) for p in function.params):
         return {}
     return draw_inputs(function, options.seed or 0)
+
+
+def _refuse_options_of_a_kernel(options: RunOptions) -> None:
+    """Refuse what would make a replay another run."""
+    given = {
+        "--param": options.params,
+        "--set": options.settings,
+        "--machine": options.machine,
+        "--inputs": options.inputs,
+        "--golden": options.golden,
+        "--rule": options.rule,
+        "--entry": options.entry,
+        "--seed": options.seed is not None,
+        "--timing-only": not options.functional,
+        "--checks": options.checks,
+        "--sum": options.sum,
+    }
+    wrong = next((name for name, value in given.items() if value), None)
+    if wrong is not None:
+        message = (
+            f"{wrong} must go with a kernel or an executable: a bundle is replayed as it was run"
+        )
+        raise InputError(message)

@@ -87,6 +87,14 @@ class Executable:
             )
             raise IRValueError(message)
 
+    def __repr__(self) -> str:
+        kernels, entries = (
+            ", ".join(each.name for each in parts) for parts in (self.kernels, self.entries)
+        )
+        return (
+            f"<executable {self.name!r} for {self.machine}: kernels {kernels}; entries {entries}>"
+        )
+
     def entry(self, name: str | None = None) -> HostProgram:
         """Return an entry, the default one if no name is given.
 

@@ -106,6 +106,9 @@ class Names:
         return lower_scalar(value, span, self._variable)
 
     def _variable(self, var: Var) -> Scalar:
+        if var not in self._scalars:
+            message = f"{var.name_hint!r} must have a value before it is used"
+            raise IRValueError(message, var.span)
         return Variable(self._scalars[var])
 
 

@@ -9,6 +9,7 @@ from ..ir.binding import SCRATCH_OUTPUTS
 from ..ir.core import Function, FunctionType, Program
 from ..ir.errors import IRValueError
 from ..ir.mx_binding import compound_params_of
+from ..ir.node_check import check_nodes
 from ..ir.passes import PassContext, default_pipeline
 from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
 from ..ir.passes.block_nz_tensor_views import BlockNzTensorViews
@@ -76,6 +77,7 @@ def lower(
         IRValueError: For a program that a pass or the code generator refuses, and others of
             `UserError` as the passes raise them.
     """
+    check_nodes(program)
     check_cores(program)
     check_returns(program)
     check_strides(program)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from ..ir.binding import result_name
+from ..ir.binding import result_name, source_name
 from ..ir.core import (
     AssignStmt,
     EvalStmt,
@@ -49,7 +49,7 @@ from .launching import (
     manner_of,
     pair_arguments,
 )
-from .select import yielded
+from .select import ONE_TENSOR, yielded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -349,8 +349,10 @@ class _Builder:
 
     def _same(self, var: Var, value: Expr, span: Span) -> None:
         if self.names.tensor(var, span) != self.names.tensor(value, span):
-            message = f"{var.name_hint!r} must stand for one tensor on every way to it, not for two"
-            raise IRValueError(message, span)
+            message = (
+                f"{source_name(var)!r} must stand for one tensor on every way to it, not for two"
+            )
+            raise IRValueError(message, span, hint=ONE_TENSOR)
 
 
 def _is_grid(function: Function) -> bool:

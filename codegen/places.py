@@ -27,6 +27,8 @@ SPACES = {
 }
 """The machine's name of each memory that tiles lie in."""
 
+_TAIL = "give the last, shorter window a branch of its own, with constants"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -56,7 +58,8 @@ def place_of(value: Expr, span: Span) -> Place:
     assert tile.memory_space is not None
     assert tile.memref is not None, "tiles have memory references after InitMemRef"
     rows, cols = constant(tile.shape, "The shape of a tile that is compiled", span)
-    valid = constant(tile.valid_shape, "The valid shape of a tile that is compiled", span)
+    what = "The valid shape of a tile that is compiled"
+    valid = constant(tile.valid_shape, what, span, hint=_TAIL)
     return Place(
         SPACES[tile.memory_space],
         tile.memref.byte_offset,
@@ -68,13 +71,14 @@ def place_of(value: Expr, span: Span) -> Place:
     )
 
 
-def constant(dims: Dims, what: str, span: Span) -> tuple[int, ...]:
+def constant(dims: Dims, what: str, span: Span, *, hint: str | None = None) -> tuple[int, ...]:
     """Return dimensions as integers.
 
     Args:
         dims: Extents, offsets or strides.
         what: Beginning of the message, as "The shape of a tile".
         span: Where the error is shown.
+        hint: What can be written instead.
 
     Raises:
         IRTypeError: When one is not a constant.
@@ -82,7 +86,7 @@ def constant(dims: Dims, what: str, span: Span) -> tuple[int, ...]:
     values = constant_dims(dims)
     if values is None:
         message = f"{what} must be constant, not symbolic"
-        raise IRTypeError(message, span)
+        raise IRTypeError(message, span, hint=hint)
     return values
 
 

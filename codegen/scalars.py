@@ -42,6 +42,7 @@ from ..ir.expr import (
     UnaryExpr,
     Var,
 )
+from ..ir.ops.row import describe_type
 from .host import Binary, BinaryOp, Const
 
 if TYPE_CHECKING:
@@ -135,7 +136,9 @@ class _Lowering:
 
     def _check(self, expr: Expr) -> None:
         type_ = expr.type
-        assert isinstance(type_, ScalarType)
+        if not isinstance(type_, ScalarType):
+            message = f"A scalar that is compiled must be one, not {describe_type(expr)}"
+            raise IRTypeError(message, self._span)
         row = INTEGER_FORMATS.get(type_.dtype)
         if type_.dtype is DType.Bool or (row is not None and row.max < 1 << (WORD - 1)):
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..ir.binding import source_name
 from ..ir.core import (
     AssignStmt,
     EvalStmt,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ..ir.errors import Span
     from .kernel import View
     from .tree import Carried
+
+ONE_TENSOR = "write into one tensor on all of these ways, by pl.store or pl.assemble"
+"""What to do where a name stands for several tensors."""
 
 
 @dataclass
@@ -167,10 +171,8 @@ class _Selector:
         if isinstance(var.type, TensorType):
             tensors = self.operands.tensors
             if tensors[var] != tensors[cast("Var", value)]:
-                message = (
-                    f"{var.name_hint!r} must stand for one tensor on every way to it, not for two"
-                )
-                raise IRValueError(message, span)
+                message = f"{source_name(var)!r} must stand for one tensor on every way to it, not for two"
+                raise IRValueError(message, span, hint=ONE_TENSOR)
         elif isinstance(var.type, TileType):
             same = place_of(var, span).address == place_of(value, span).address
             assert same, "carried tiles share a buffer"

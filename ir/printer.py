@@ -32,6 +32,7 @@ from .core import (
 )
 from .dtypes import Index
 from .expr import Call, ConstInt, Expr, GlobalVar, Submit, Type, UnknownType, Var
+from .node_check import check_nodes
 from .printer_text import Names, Writer
 from .visitor import IRVisitor
 
@@ -63,9 +64,11 @@ def python_print(
 
     Raises:
         IRTypeError: If a dtype has no name in the language.
+        IRValueError: For a program that is not made of nodes.
     """
     match node:
         case Program():
+            check_nodes(node, launches=False)
             return _program_text(node, prefix, concise=concise)
         case Function():
             printer = _FunctionPrinter(prefix, concise=concise)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from .errors import VerificationError
+from .node_check import check_nodes
 from .properties import STRUCTURAL, IRProperty
 from .verification import flow, memory, structure, type_check
 from .verification.diagnostics import Diagnostic, Findings, Severity, generate_report
@@ -80,7 +81,11 @@ def verify(
         program: What is looked at.
         properties: What it is to have.
         strict_valid_k: Whether a matmul's valid K must reach into every group of its physical K.
+
+    Raises:
+        IRValueError: For a program that is not made of nodes.
     """
+    check_nodes(program, launches=False)
     wanted = set(properties)
     found: list[Diagnostic] = []
     for member, rule in RULES.items():

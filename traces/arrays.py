@@ -35,6 +35,7 @@ TYPES = "__types__"
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _SUFFIX = ".npy"
+_ELEMENTS = ".elements"
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
 _NO_ARCHIVE = "it is no archive"
 
@@ -86,6 +87,8 @@ def save_arrays(path: Path, arrays: Mapping[str, Array | MXArray]) -> None:
 def load_arrays(path: Path) -> dict[str, Array | MXArray]:
     """Return the arrays of an `.npz` file, as :func:`save_arrays` or `numpy.savez` wrote it.
 
+    They come in the order in which they were written.
+
     Raises:
         InputError: The file cannot be read, is no `.npz` file, or says of its members what is not so.
     """
@@ -105,15 +108,17 @@ def load_arrays(path: Path) -> dict[str, Array | MXArray]:
         message = f"{path} must be an .npz file, not a single array"
         raise InputError(message)
     types = _types(path, members.pop(TYPES, None))
+    order = {name.removesuffix(_ELEMENTS): at for at, name in reversed([*enumerate(members)])}
     restored = {name: _restored(path, name, types[name], members) for name in types}
-    return {**members, **restored}
+    found = {**members, **restored}
+    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, -1))}
 
 
 def _parts(name: str, array: Array | MXArray) -> tuple[dict[str, Array], Any]:
     """Return the members that hold `array`, and what :data:`TYPES` says of it, if anything."""
     if isinstance(array, MXArray):
         parts: dict[str, Array] = {
-            f"{name}.elements": array.elements,
+            name + _ELEMENTS: array.elements,
             f"{name}.scales": array.scales,
         }
         if array.tensor_scale is not None:
@@ -152,7 +157,7 @@ def _restored(path: Path, name: str, type_of: Any, members: dict[str, Array]) ->
         case str():
             return _of_ml_dtypes(path, name, type_of, members)
         case {"dtype": str(dtype_name), "axis": int(axis)}:
-            elements = _taken(path, f"{name}.elements", members)
+            elements = _taken(path, name + _ELEMENTS, members)
             scales = _taken(path, f"{name}.scales", members)
             tensor_scale = members.pop(f"{name}.tensor_scale", None)
             try:

@@ -51,12 +51,12 @@ def written_whole(path: Path) -> Generator[Path]:
 
 
 def _replace_folder(new: Path, path: Path, old: Path) -> None:
-    path.rename(old)
     try:
+        path.rename(old)
         new.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
+    finally:  # also where the user interrupts between the two
+        if old.exists() and not path.exists():
+            old.rename(path)
 
 
 def _unwritable(path: Path, error: OSError | ValueError) -> InputError:

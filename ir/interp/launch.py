@@ -21,6 +21,7 @@ from ..core import FunctionType, ParamDirection, Program
 from ..errors import InputError, IRTypeError, IRValueError
 from ..expr import Call, Expr, ScalarType, Submit
 from ..mx_uses import CompoundUses
+from ..node_check import check_nodes
 from ..numerics.elements import Summation
 from ..numerics.mxarray import MXArray
 from ..ops.row import describe_type
@@ -68,6 +69,7 @@ def interpret_program(
         InputError: For inputs that do not fit the parameters, or an unknown entry.
         IRValueError: For a value that the program must not have, with its place in the kernel.
     """
+    check_nodes(program)
     order = Summation.of(sum).value
     function = select_entry(program, entry)
     axes = CompoundUses(program).grouped_axes(function)

@@ -7,6 +7,7 @@ call of it.
 
 from __future__ import annotations
 
+import ast
 from types import FunctionType as PythonFunction
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -15,11 +16,15 @@ from ..errors import InvalidOperationError, ParserTypeError, UnsupportedFeatureE
 from .capture import describe
 from .context import Options
 from .decorators import check_place
-from .source import caller_span, calling_frame
+from .source import caller_span, calling_frame, find_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import FrameType
+
+
+#: By function and name, what a name in its text stood for when it was read.
+_Captured = dict[tuple[int, str], object]
 
 
 class JITFunction:
@@ -36,6 +41,9 @@ class JITFunction:
         self.python = function
         self._locals = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
         self._made: Function | None = None
+        self._seen: _Captured = {}
+        self._names: tuple[str, ...] | None = None
+        self._is_open = False
 
     @property
     def is_entry(self) -> bool:
@@ -49,17 +57,44 @@ class JITFunction:
 
     @property
     def function(self) -> Function:
-        """Its IR.
+        """Its IR, read anew when a name that its text uses has got another value.
 
         Raises:
-            ParserError: When its text is none of the language.
+            ParserError: When its text is none of the language, or it calls itself.
         """
         from .functions import parse_function
 
-        if self._made is None:
+        if self._is_open:
+            source, node = find_function(self.python)
+            message = f"{self.name!r} must not call itself, neither here nor through others"
+            hint = "a loop repeats statements"
+            where = source.head_span(node)
+            raise source.error(UnsupportedFeatureError, message, where, hint=hint)
+        seen = self._captured({})
+        if self._made is None or not _same(seen, self._seen):
             options = Options(self.kind, jit=True)
-            self._made = parse_function(self.python, options, self.namespace)
+            self._is_open = True
+            try:
+                self._made = parse_function(self.python, options, self.namespace)
+            finally:
+                self._is_open = False
+            self._seen = seen
         return self._made
+
+    def _captured(self, found: _Captured) -> _Captured:
+        """Add the values of the names in its text, and in the functions of jit among them."""
+        if self._names is None:
+            _, node = find_function(self.python)
+            names = (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+            self._names = tuple(dict.fromkeys(names))
+        namespace = self.namespace
+        for name in self._names:
+            place = (id(self), name)
+            if name in namespace and place not in found:
+                found[place] = value = namespace[name]
+                if isinstance(value, JITFunction):
+                    value._captured(found)  # noqa: SLF001 - another one of its own class
+        return found
 
     def specialize(self) -> Program:
         """Return the program of this function and all that it calls, before any pass.
@@ -122,6 +157,10 @@ class JIT:
 def inline(func: Callable[..., Any] | None = None) -> Any:
     """Make a template, whose statements take the place of each call; `@pl.jit.inline` too."""
     return _decorated(func, FunctionType.Inline)
+
+
+def _same(seen: _Captured, before: _Captured) -> bool:
+    return seen.keys() == before.keys() and all(seen[name] is before[name] for name in seen)
 
 
 def _decorated(func: Callable[..., Any] | None, kind: FunctionType) -> Any:

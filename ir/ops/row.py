@@ -103,6 +103,7 @@ class OpRow:
             gets the operands and attributes as written and returns the attributes to add.
         public: Whether kernels may write it (`pl.tile.x`); internal ops only come from passes.
         has_effect: Whether the call matters although nobody uses its result.
+        instead: What to write for a tile in the place of a tensor, or the other way round.
     """
 
     name: str
@@ -118,6 +119,7 @@ class OpRow:
     kernel_default: Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]] | None = None
     public: bool = True
     has_effect: bool = False
+    instead: str = ""
     by_name: dict[str, Operand | Attribute] = field(
         init=False, repr=False, default_factory=dict[str, "Operand | Attribute"]
     )
@@ -225,7 +227,10 @@ class OpRow:
         for operand, arg in zip(self.operands, args, strict=False):
             if not _fits(operand.kind, arg):
                 message = f"{operand.name} must be {operand.kind.value}, not {describe_type(arg)}"
-                raise site.type_error(message, self.signature)
+                other = self.instead if isinstance(arg.type, TensorType | TileType) else ""
+                raise site.type_error(
+                    message, f"{self.signature}; {other}" if other else self.signature
+                )
             dtype = arg.type.dtype if isinstance(arg.type, TensorType | TileType) else None
             if dtype is not None and dtype.is_compound() and not operand.compound:
                 message = (

@@ -77,6 +77,7 @@ _ROWS = (
         output_memory=MemorySpace.DDR,
         reuses=2,
         has_effect=True,
+        instead="a tensor is put into another one by pl.assemble(target, source, offset)",
     ),
     OpRow(
         name="tile.move",
@@ -192,6 +193,7 @@ _ROWS = (
         meaning=meaning.multiply_tensors,
         doc="Multiplies two tensors of block-scaled dtypes.",
         output_memory=MemorySpace.DDR,
+        instead="tiles are multiplied by pl.matmul_mx, each with the tile of its scales",
     ),
     OpRow(
         name="tensor.matmul_acc",
@@ -208,6 +210,7 @@ _ROWS = (
         meaning=meaning.multiply_tensors_acc,
         doc="Adds the product of two tensors of block-scaled dtypes to a third one.",
         output_memory=MemorySpace.DDR,
+        instead="tiles are multiplied by pl.matmul_mx_acc, each with the tile of its scales",
     ),
     OpRow(
         name="tensor.matmul_mx",
@@ -260,6 +263,7 @@ _ROWS = (
         output_memory=MemorySpace.DDR,
         reuses=0,
         has_effect=True,
+        instead="a tile is put into a tensor by pl.store(tile, offsets, output_tensor)",
     ),
     OpRow(
         name="tensor.slice",

@@ -14,6 +14,7 @@ from dataclasses import replace as with_fields
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ..binding import source_name
 from ..core import ForKind, Function, SeqStmts
 from ..errors import IRValueError
 from ..expr import replace
@@ -99,7 +100,7 @@ class _Cutter(InsertingMutator):
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         instead: dict[Stmt, list[Stmt]] = {}
-        sums = list(find_sums(op.stmts, self._uses))
+        sums = list(find_sums(op.stmts, self._uses, self._may_join))
         # What does not fit as a whole moves to its store: nobody else has to make room for it.
         moved = {
             each.result
@@ -122,6 +123,17 @@ class _Cutter(InsertingMutator):
             return super().visit_seq_stmts(op)
         stmts = tuple(new for old in op.stmts for new in instead.get(old, [old]))
         return super().visit_seq_stmts(replace(op, stmts=stmts))
+
+    def _may_join(self, together: Sum, first: Sum) -> bool:
+        """Whether L1 holds all operands of a sum at once, as it must where they are used together."""
+        if len(together.links) == 1 or self._copies * self._in_l1 <= self._target.l1_bytes:
+            return True
+        operands = bytes_in_l1({var for link in together.links for var in link.operands})
+        # Half of it, since other tiles of the function lie there too.
+        if 2 * self._copies * operands <= self._target.l1_bytes:
+            return True
+        alone = _cycles_alone(first, first.problem, 1, self._target)
+        return alone is None and choose(first.problem, self._target) is None
 
 
 def _tiling(found: Sum, taken: Bytes, copies: int, target: Target) -> Tiling | None:
@@ -180,7 +192,7 @@ def _refusal(found: Sum, target: Target) -> IRValueError:
     limit = memory_bytes(target, space)
     message = (
         f"{space.name} buffer usage must be at most the {limit} bytes of {MEMORIES[space][0]}, not "
-        f"{size} bytes: {var.name_hint} cannot be cut below {shape}"
+        f"{size} bytes: {source_name(var)} cannot be cut below {shape}"
     )
     hint = "use smaller tiles"
     if problem.whole:

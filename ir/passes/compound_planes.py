@@ -67,7 +67,8 @@ def planes_of(what: str, type_: TensorType, side: Side | None, span: Span) -> Pl
         scales = _scales(dtype, shape, side)
     except IRValueError as error:
         message = f"{what} must have scales that fill their boxes to be compiled: {error.message}"
-        raise IRValueError(message, span, hint=INTERPRETS) from error
+        hint = f"pad the tensor to whole boxes; {INTERPRETS}"
+        raise IRValueError(message, span, hint=hint) from error
     return Planes(elements, TensorType(scales, DType.E8M0, None, _LAYOUT[side]))
 
 

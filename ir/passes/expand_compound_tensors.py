@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ..binding import source_name
 from ..core import (
     AssignStmt,
     ForStmt,
@@ -111,7 +112,7 @@ class _Expander(IRMutator):
         self._uses = uses
         self._planes: dict[Var, tuple[Var, ...]] = {}
         self._yields: list[list[int]] = []
-        self._taken = {param.name_hint for param in function.params}
+        self._taken = {source_name(var) for var in _all_vars(function)}
 
     def run(self) -> Function:
         """Return the function with planes; the same object when it has no compound tensor."""
@@ -151,7 +152,7 @@ class _Expander(IRMutator):
     def _types(self, var: Var) -> Planes:
         assert isinstance(var.type, TensorType), var.type
         uses = self._uses.uses(var)
-        what = f"{var.name_hint!r} of {self._function.name!r}"
+        what = f"{source_name(var)!r} of {self._function.name!r}"
         return planes_of(what, var.type, uses[0].side if uses else None, var.span)
 
     def _made(self, var: Var, types: Planes) -> tuple[Var, ...]:

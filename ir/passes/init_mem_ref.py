@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..binding import source_name
 from ..errors import IRValueError
 from ..expr import Call, Expr, Op, Var
 from ..ops import ROWS
@@ -109,9 +110,9 @@ class _Names:
         buffers = {self.of(tile).name: tile for tile in data}
         if len(buffers) == 1:
             return next(iter(buffers))
-        found = " and ".join(repr(tile.name_hint) for tile in buffers.values())
+        found = " and ".join(repr(source_name(tile)) for tile in buffers.values())
         message = (
-            f"The scale tile {scale.name_hint!r} must serve one data tile of this function, since its "
+            f"The scale tile {source_name(scale)!r} must serve one data tile of this function, since its "
             f"address follows from it, but it serves {found or 'none'}"
         )
         raise IRValueError(message, scale.span)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..binding import source_name
 from ..core import AssignStmt, ForStmt, Function, IfStmt, SeqStmts, Stmt, WhileStmt
 from ..errors import IRValueError
 from ..expr import Call, Expr, Op, Var, replace
@@ -106,7 +107,7 @@ class _Uses(IRVisitor):
             tile = tile_of(var)
             if tile is not None and tile.memory_space in SCALE_SPACES:
                 message = (
-                    f"The scale tile {var.name_hint!r} must not be carried by a loop or a branch: its "
+                    f"The scale tile {source_name(var)!r} must not be carried by a loop or a branch: its "
                     "address follows from the data tile that it is used with"
                 )
                 hint = "carry the tile in Mat, and move it to its scale buffer where it is used"
@@ -184,7 +185,7 @@ class _Binder(InsertingMutator):
         move = self._uses.moves.get(origin)
         if move is None:
             message = (
-                f"The scale tile {scale.name_hint!r} must be moved to its scale buffer in the function "
+                f"The scale tile {source_name(scale)!r} must be moved to its scale buffer in the function "
                 "that uses it"
             )
             raise IRValueError(message, op.span)

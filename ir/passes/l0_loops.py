@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..errors import Span
+    from ..types import TileType
     from .l0_loads import Pieces
     from .l0_sums import Sum
     from .l0_tiles import Problem, Tiling
@@ -159,10 +160,15 @@ class Nest:
         (row, m), (col, n) = at["m"], at["n"]
         acc = self._products(row, col, m, n)
         call = self._store_call()
-        offsets = cast("MakeTuple", call.args[1]).elements
-        place = [plus(o, by) for o, by in zip(offsets, (row, col), strict=True)]
-        target = call.args[2] if tensor is None else tensor
-        stored = create_op_call("tile.store", [acc, place, target], call.kwargs, call.span)
+        *matrix, down, across = cast("MakeTuple", call.args[1]).elements
+        args: list[object] = [
+            acc,
+            [*matrix, plus(down, row), plus(across, col)],
+            call.args[2] if tensor is None else tensor,
+        ]
+        if len(call.args) > len(args):  # shapes: rows and columns of one matrix of a tensor
+            args.append([*(1 for _ in matrix), *cast("TileType", acc.type).valid_shape])
+        stored = create_op_call("tile.store", args, call.kwargs, call.span)
         stored = replace(stored, attrs=call.attrs)
         if tensor is None:
             self._out.append(EvalStmt(stored, call.span))

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, EvalStmt, Stmt
-from ..expr import Call, Expr, Op, Var
+from ..expr import Call, Expr, MakeTuple, Op, Var
 from ..types import MemorySpace, constant_dims
 from .l0_tiles import Problem
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..errors import Span
 
 _START, _START_BIAS, _ADD = "tile.matmul_mx", "tile.matmul_mx_bias", "tile.matmul_mx_acc"
 _STORE = "tile.store"
+#: How many arguments a store has that names no shapes.
+_STORED_AS_IT_IS = 3
 _Extents = tuple[int, int, int]
 
 
@@ -36,6 +38,11 @@ class Link:
     rhs_scale: Var
     span: Span
     bias: Var | None = None
+
+    @property
+    def operands(self) -> tuple[Var, Var, Var, Var]:
+        """What is multiplied: data and scales of either side."""
+        return self.lhs, self.lhs_scale, self.rhs, self.rhs_scale
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,16 @@ class Sum:
         )
 
 
-def find_sums(stmts: Sequence[Stmt], uses: Mapping[Var, int]) -> Iterator[Sum]:
+def find_sums(
+    stmts: Sequence[Stmt], uses: Mapping[Var, int], may_join: Callable[[Sum, Sum], bool]
+) -> Iterator[Sum]:
     """Yield the sums of one sequence of statements.
 
     Args:
         stmts: The sequence.
         uses: How often the function reads each variable.
+        may_join: Whether several products may be computed together, where their sum is stored. It
+            gets the sum and the first product alone.
     """
     reader: dict[Var, Stmt] = {}
     for stmt in stmts:
@@ -118,7 +129,7 @@ def find_sums(stmts: Sequence[Stmt], uses: Mapping[Var, int]) -> Iterator[Sum]:
             chain.append(added)
         store = _store_of(only_use(chain[-1].result), chain[-1].result)
         together = _together(chain, store)
-        if together is not None and not together.whole:
+        if together is not None and not together.whole and may_join(together, first):
             done.update(together.stmts)
             yield together
         else:
@@ -192,13 +203,26 @@ def _extents(lhs: Var, rhs: Var) -> tuple[_Extents, _Extents, int] | None:
 
 
 def _store_of(stmt: Stmt | None, tile: Var) -> AssignStmt | EvalStmt | None:
-    """Return the statement if it stores the tile at a place of its own rank."""
+    """Return the statement if it stores the tile, and its rows into one matrix of a tensor."""
     match stmt:
         case AssignStmt(value=Call(op=Op(name)) as call) | EvalStmt(expr=Call(op=Op(name)) as call):
-            plain = name == _STORE and len(call.args) == 3 and call.args[0] is tile
+            plain = name == _STORE and call.args[0] is tile and _is_one_matrix(call, tile)
             return stmt if plain else None
         case _:
             return None
+
+
+def _is_one_matrix(store: Call, tile: Var) -> bool:
+    """Whether a store takes the tile as it is: in no shapes, or in its own after axes of 1."""
+    if len(store.args) == _STORED_AS_IT_IS:
+        return True
+    type_, shapes = tile_of(tile), store.args[_STORED_AS_IT_IS]
+    if type_ is None or not isinstance(shapes, MakeTuple):
+        return False
+    known, valid = constant_dims(shapes.elements), constant_dims(type_.valid_shape)
+    if known is None or valid is None:
+        return False
+    return known == (*(1,) * (len(known) - len(valid)), *valid)
 
 
 def _arguments(stmt: Stmt) -> tuple[Var, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from ..binding import result_name
+from ..binding import result_name, source_name
 from ..core import (
     AssignStmt,
     EvalStmt,
@@ -48,6 +48,7 @@ TILE_OPS = {
 }
 WINDOWS = (SLICE, "tensor.slice_scales")
 LOWERED = frozenset({*TILE_OPS, *WINDOWS, ASSEMBLE})
+_INTO_A_PARAMETER = "assemble it and what is written into an output parameter, one after the other"
 
 
 @dataclass
@@ -130,7 +131,7 @@ def _refuse_two(first: Var, var: Var, tiles: dict[Var, TileType], tile: TileType
 
 def _mixed(var: Var) -> IRValueError:
     message = (
-        f"{var.name_hint!r} must be made by ops of one kind on every way to it to be compiled, not "
+        f"{source_name(var)!r} must be made by ops of one kind on every way to it to be compiled, not "
         "be a fresh result on one way and another tensor on another"
     )
     hint = "pl.assemble(out, result, [0, 0]) writes a result into a tensor"
@@ -182,16 +183,20 @@ class Places:
     Attributes:
         returned: A new output parameter for each returned value; None for one that the function
             does not make itself.
+        written: A new output parameter for each tensor that is returned after some op has written
+            into it.
         scratch: A new output parameter for each tensor that is only read again.
     """
 
     returned: tuple[Var | None, ...] = ()
+    written: dict[Var, Var] = field(default_factory=dict[Var, Var])
     scratch: dict[Var, Var] = field(default_factory=dict[Var, Var])
 
     @property
     def params(self) -> tuple[Var, ...]:
         """The new parameters in order."""
-        return (*(p for p in self.returned if p is not None), *self.scratch.values())
+        fresh = (p for p in self.returned if p is not None)
+        return (*fresh, *self.written.values(), *self.scratch.values())
 
 
 def places_of(function: Function, made: Made) -> Places:
@@ -201,9 +206,13 @@ def places_of(function: Function, made: Made) -> Places:
         IRValueError: When the function returns before its end, or a result has the name of an input.
     """
     last = flatten_to_stmts(function.body)[-1:]
+    same_bytes, _ = overwritten(function)
     values: tuple[Expr, ...] = ()
+    held = {same_bytes.first(var) for var in made.tiles if var in made.wanted}
     for stmt in statements(function.body):
-        if isinstance(stmt, ReturnStmt) and any(v in made.tiles for v in stmt.value):
+        if isinstance(stmt, ReturnStmt) and any(
+            v in made.tiles or same_bytes.first(v) in held for v in stmt.value if isinstance(v, Var)
+        ):
             if stmt is not last[0]:
                 message = (
                     f"A return must be the last statement of {function.name!r} to be compiled, and "
@@ -211,16 +220,17 @@ def places_of(function: Function, made: Made) -> Places:
                 )
                 raise IRValueError(message, stmt.span)
             values = stmt.value
+    homes = _shared_tensors(function, made, values)
     written = [
         param
         for param, direction in zip(function.params, function.param_directions, strict=True)
         if direction is not ParamDirection.In
     ]
-    same_bytes, _ = overwritten(function)
     known = {same_bytes.first(param) for param in written}
     outputs = {param.name_hint for param in written}
     inputs = {param.name_hint for param in function.params} - outputs
     returned: list[Var | None] = []
+    changed: dict[Var, Var] = {}
     for value in values:
         is_made = isinstance(value, Var) and value in made.tiles
         if not is_made and isinstance(value, Var) and same_bytes.first(value) in known:
@@ -228,7 +238,8 @@ def places_of(function: Function, made: Made) -> Places:
             continue
         name = _free(result_name(value) or "out", outputs)
         outputs.add(name)
-        if not isinstance(value, Var) or not is_made:
+        home = homes.get(same_bytes.first(value)) if isinstance(value, Var) else None
+        if not isinstance(value, Var) or not (is_made or home):
             returned.append(None)
             continue
         if name in inputs:
@@ -237,15 +248,65 @@ def places_of(function: Function, made: Made) -> Places:
                 "compiled, not that of a parameter"
             )
             raise IRValueError(message, value.span, hint="give the result another name")
-        returned.append(Var(name, value.type, value.span))
+        param = Var(name, value.type, value.span)
+        returned.append(param if is_made else None)
+        if home is not None and not is_made:
+            if home.type != value.type:
+                message = (
+                    f"{name!r} must be returned in the shape in which {source_name(home)!r} was made to "
+                    "be compiled, not as a view of it"
+                )
+                raise IRValueError(message, value.span, hint=_INTO_A_PARAMETER)
+            changed[home] = param
     taken = outputs | inputs
     scratch: dict[Var, Var] = {}
     for var in made.tiles:
-        if var in made.wanted and var not in values:
+        if var in made.wanted and var not in values and var not in changed:
             name = _free(f"{result_name(var) or 'result'}_scratch", taken)
             taken.add(name)
             scratch[var] = Var(name, var.type, var.span)
-    return Places(tuple(returned), scratch)
+    return Places(tuple(returned), changed, scratch)
+
+
+def _shared_tensors(function: Function, made: Made, values: Sequence[Expr]) -> dict[Var, Var]:
+    """Return the tensors made here that have a life of their own in global memory.
+
+    Some op writes into such a tensor, or it is returned under another name.
+
+    Returns:
+        Each by the first variable of those that share its bytes.
+
+    Raises:
+        IRValueError: When one would have several places in global memory, or is used as a tile: what
+            is written goes into one place, and not into the tile.
+    """
+    same_bytes, targets = overwritten(function)
+    names = [v for v in values if isinstance(v, Var)]
+    renamed = {same_bytes.first(v) for v in names if v not in made.tiles}
+    homes: dict[Var, Var] = {}
+    for var in made.tiles:
+        part = same_bytes.first(var)
+        if part not in targets | renamed or not (var in made.wanted or var in values):
+            continue
+        if part in homes or sum(same_bytes.first(v) == part for v in names) > 1:
+            message = (
+                f"{source_name(var)!r} must have one name, under which it is returned at most once, to "
+                "be compiled, since several would be one tensor, which its function writes or views"
+            )
+            raise IRValueError(message, var.span, hint=_INTO_A_PARAMETER)
+        homes[part] = var
+    for stmt in statements(function.body):
+        for call in calls(own_exprs(stmt)):
+            if call.op.name not in (*TILE_OPS, ASSEMBLE):
+                continue
+            for arg in call.args if call.op.name in TILE_OPS else call.args[1:2]:
+                if isinstance(arg, Var) and same_bytes.first(arg) in homes.keys() & targets:
+                    message = (
+                        f"{source_name(arg)!r} must not be an operand to be compiled, since its "
+                        "function writes into it after making it"
+                    )
+                    raise IRValueError(message, call.span, hint=_INTO_A_PARAMETER)
+    return homes
 
 
 def _free(name: str, taken: set[str]) -> str:

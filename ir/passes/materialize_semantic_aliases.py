@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..binding import source_name
 from ..core import AssignStmt, ForStmt, Function, IfStmt, Stmt, WhileStmt, flatten_to_stmts
 from ..errors import IRValueError
 from ..expr import Call, Op
@@ -86,8 +87,8 @@ class _Overwrites:
             return
         for other in live.in_buffer(name) - {stmt.var}:
             message = (
-                f"The tile {other.name_hint!r} must not be needed after this statement, which writes "
-                f"{stmt.var.name_hint!r} into the same buffer"
+                f"The tile {source_name(other)!r} must not be needed after this statement, which writes "
+                f"{source_name(stmt.var)!r} into the same buffer"
             )
             raise IRValueError(message, stmt.span, hint=_way_out(other))
 

@@ -77,7 +77,9 @@ def _check_extent(extent: int, unit: int, axis: str, layout: TensorLayout, span:
             f"The {axis} dimension of an {layout.value} tensor must be a positive multiple of {unit}, "
             f"not {extent}"
         )
-        raise IRValueError(message, span)
+        whole = max(-(-extent // unit), 1) * unit
+        hint = f"declare {whole}, and load less of them by valid_shape"
+        raise IRValueError(message, span, hint=hint)
 
 
 def _static(extent: Expr, axis: str, layout: TensorLayout, span: Span) -> int:

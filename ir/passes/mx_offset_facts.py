@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, ForStmt, Function, IfStmt, Stmt, WhileStmt
 from ..expr import Call, ConstInt, Expr, GlobalVar, ScalarType, Submit, Var
+from ..node_check import checked_parts
 from ..types import CommCtxType
-from .mx_node_check import checked_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

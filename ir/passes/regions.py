@@ -140,7 +140,7 @@ def region_of(
 def _check_left(var: Var, access: _Access, *, grid: bool) -> None:
     if not isinstance(var.type, TensorType):
         message = (
-            f"{var.name_hint!r} must be used inside of its region only, since a region hands on "
+            f"{source_name(var)!r} must be used inside of its region only, since a region hands on "
             f"tensors, not {describe_type(var)}"
         )
         hint = "compute it before the region, or store it into a tensor"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..binding import source_name
 from ..core import (
     AssignStmt,
     ForStmt,
@@ -87,7 +88,7 @@ class _Lowering(InsertingMutator):
         for number, (value, param) in enumerate(zip(values, places.returned, strict=False)):
             if param is not None:
                 self._slots.setdefault(cast("Var", value), []).append((number, param))
-        for var, param in places.scratch.items():
+        for var, param in (*places.written.items(), *places.scratch.items()):
             self._slots.setdefault(var, []).append((None, param))
         self._returned: dict[int, Var] = {}
         self._windows: dict[Var, _Window] = {}
@@ -99,7 +100,7 @@ class _Lowering(InsertingMutator):
     def visit_var(self, op: Var) -> Var:
         if op in self._windows:
             message = (
-                f"The window {op.name_hint!r} must go into a matmul, pl.assemble or pl.load of its "
+                f"The window {source_name(op)!r} must go into a matmul, pl.assemble or pl.load of its "
                 "function to be compiled, not elsewhere"
             )
             raise IRValueError(message, op.span)
@@ -164,7 +165,7 @@ class _Lowering(InsertingMutator):
         if isinstance(source, Var) and self._bytes.first(source) in self._written:
             message = (
                 f"A window must be cut from a tensor that its function does not write to be compiled, "
-                f"not from {source.name_hint!r}"
+                f"not from {source_name(source)!r}"
             )
             raise IRValueError(message, value.span)
         offsets = cast("MakeTuple", self.visit_expr(offset)).elements
@@ -273,7 +274,7 @@ class _Lowering(InsertingMutator):
     def _acc(self, acc: Expr, span: Span) -> Expr:
         if isinstance(acc, Var) and acc in self._made.tiles:
             return self.visit_expr(acc)
-        name = f"{acc.name_hint!r}" if isinstance(acc, Var) else "it"
+        name = repr(source_name(acc)) if isinstance(acc, Var) else "it"
         message = (
             f"{_ACC}: acc must be a product of this function to be compiled, which {name} is not: "
             "nothing is loaded into the accumulator"

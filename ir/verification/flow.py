@@ -18,6 +18,7 @@ from ..core import (
     flatten_to_stmts,
 )
 from ..expr import Call, GlobalVar, Submit, Var
+from ..tensor_roots import returned_params
 from .walk import all_vars, bodies, calls, defined_vars, leaves, own_exprs, type_uses, uses
 
 if TYPE_CHECKING:
@@ -203,7 +204,10 @@ class _Definitions:
 
 
 def check_inout_use(function: Function, program: Program, findings: Findings) -> None:
-    """A variable that was passed as Out or InOut is not read afterwards: its result replaces it."""
+    """A variable that was passed as Out or InOut is not read afterwards: its result replaces it.
+
+    Where the callee returns something else only, no result does, and the variable keeps its name.
+    """
     _Consumption(program, findings).body(function.body, {})
 
 
@@ -211,6 +215,7 @@ class _Consumption:
     def __init__(self, program: Program, findings: Findings) -> None:
         self._program = program
         self._findings = findings
+        self._returned: dict[str, frozenset[int]] = {}
 
     def body(self, body: Stmt | None, taken: dict[Var, str]) -> dict[Var, str]:
         """Return what is taken after a body: variable to the callee that took it."""
@@ -246,9 +251,17 @@ class _Consumption:
         callee = self._program.get_function(name) if isinstance(call.op, GlobalVar) else None
         if callee is None or not callee.return_types:
             return {}
+        replaced = self._replaced(callee)
         pairs = zip(call.args, callee.param_directions, strict=False)
         return {
             arg: name
-            for arg, direction in pairs
-            if isinstance(arg, Var) and direction is not ParamDirection.In
+            for number, (arg, direction) in enumerate(pairs)
+            if isinstance(arg, Var) and direction is not ParamDirection.In and number in replaced
         }
+
+    def _replaced(self, callee: Function) -> frozenset[int]:
+        """Return the parameters of a function that its results replace."""
+        if callee.name not in self._returned:
+            numbers = returned_params(callee, self._program)
+            self._returned[callee.name] = frozenset(n for n in numbers if n is not None)
+        return self._returned[callee.name]

@@ -12,7 +12,6 @@ from ..core import (
     Program,
     ReturnStmt,
     ScopeStmt,
-    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -23,10 +22,10 @@ from ..dtypes.boxes import GROUP
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import Span, UserError
 from ..expr import Call, Expr, Op, ScalarType, Submit, Type, UnknownType
+from ..launch_faults import launch_faults
 from ..mx_uses import compound_faults
 from ..ops import deduce_type
 from ..ops.checks import same_dims, show_dims
-from ..ops.row import is_task
 from ..types import TensorType, TileType, TupleType, constant_dim
 from .walk import all_calls, bodies, statements
 
@@ -202,16 +201,9 @@ def _check_call(call: Call | Submit, program: Program, findings: Findings) -> No
 
 def _check_launch(launch: Submit | ScopeStmt, findings: Findings) -> None:
     """What a launch waits for are TASK_IDs; it has an integer number of blocks."""
-    for dep in launch.deps:
-        if not is_task(dep):
-            message = "A launch must depend on scalars of TASK_ID"
-            findings.error(SCALAR_EXPECTED, message, launch.span)
-    core_num = launch.core_num if isinstance(launch, Submit | SpmdScopeStmt) else None
-    if core_num is not None and not _is_scalar(core_num, integer=True):
-        message = "The number of blocks of a launch must be an integer scalar"
-        findings.error(SCALAR_EXPECTED, message, launch.span)
-    if isinstance(launch, Submit) and launch.predicate is not None:
-        _check_condition(launch.predicate, "predicate", launch.span, findings)
+    for fault in launch_faults(launch):
+        code = CONDITION if fault.in_condition else SCALAR_EXPECTED
+        findings.error(code, fault.message, launch.span)
 
 
 def _expect(what: str, wanted: Type, found: Type, span: Span, findings: Findings) -> None:

@@ -61,6 +61,7 @@ def folder(
     scalebox.compile(program).save("kernel.sbx")
     Path("typo.toml").write_text('inherit = "a5"\nl1_byte = 65536\n')
     Path("broken.toml").write_text("inherit = \n")
+    Path("text.hrry").write_text("mine\n")
     return tmp_path
 
 
@@ -270,8 +271,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "no such inputs": (
         "run kernel.py --inputs nothere.npz",
-        "Error: nothere.npz must be an .npz file that can be read: "
-        "[Errno 2] No such file or directory: 'nothere.npz'",
+        "Error: Inputs must be an .npz, .npy or .hrry file or a bundle, "
+        "and there is no file 'nothere.npz'",
     ),
     "inputs that are no arrays": (
         "run kernel.py --inputs kernel.py",
@@ -314,11 +315,38 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "nothing to compare": (
         "compare nothere.npz good.npz",
-        "Error: What is compared must be an .npz or .npy file or a bundle, not 'nothere.npz'",
+        "Error: What is compared must be an .npz, .npy or .hrry file or a bundle, "
+        "and there is no file 'nothere.npz'",
     ),
     "a folder that is no bundle": (
         "compare . good.npz",
-        "Error: A folder to compare must be a bundle, and '.' is none",
+        "Error: What is compared must be an .npz, .npy or .hrry file or a bundle, "
+        "which the folder '.' is not",
+    ),
+    "nothing to show": (
+        "show nothere.npz",
+        "Error: What is shown must be an .npz, .npy or .hrry file or a bundle, "
+        "and there is no file 'nothere.npz'",
+    ),
+    "a kernel to show": (
+        "show kernel.py",
+        "Error: kernel.py must be an .npz file that can be read: it is no archive",
+    ),
+    "golden without outputs": (
+        "run kernel.py --golden good.npz --timing-only",
+        "Error: Golden must go with a run that computes outputs, not with one for timing only",
+    ),
+    "a text where a bundle should go": (
+        "run kernel.py --out text.hrry",
+        "Error: text.hrry must be a bundle or a place where nothing stands, not something else",
+    ),
+    "a machine for what is compiled already": (
+        "disasm kernel.sbx --machine a5",
+        "Error: --machine and --set must go with a kernel file; 'kernel.sbx' is compiled already",
+    ),
+    "a picture over a kernel": (
+        "compare good.npz good.npz --plot kernel.py",
+        "Error: --plot must name a file that ends in .png, not 'kernel.py'",
     ),
     "an unknown rule": (
         "compare good.npz good.npz --rule almost",
@@ -352,10 +380,6 @@ MISUSES = {
     "an unknown unit": (
         "rtl -o out --unit alu",
         "--unit must be one of scale_decode, scale_pair, not 'alu'",
-    ),
-    "a machine for what is compiled already": (
-        "disasm kernel.sbx --machine a5",
-        "--machine and --set must go with a kernel file; 'kernel.sbx' is compiled already",
     ),
 }
 

@@ -82,6 +82,8 @@ def test_compare_tells_what_differs(
         "outputs": {"c": {"elements": 4, "differing": 0, "equal": True}},
         "first_difference": None,
         "warnings": [],
+        "hints": [],
+        "plot": None,
     }
     actual[0, 0] = np.nan
     np.savez("actual.npz", c=actual)
@@ -110,7 +112,7 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing_behind(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalebox.traces.bundle._manifest", interrupted)
+    monkeypatch.setattr("scalebox.traces.bundle_folder._fingerprint", interrupted)
     assert main(["run", "kernel.py", "--out", "run"]) == 130
     assert [path.name for path in Path().iterdir()] == ["kernel.py"]
 

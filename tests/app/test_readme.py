@@ -10,6 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import scalebox
+from scalebox.app.drawn_inputs import draw_inputs
+from scalebox.ir import language as pl
+from scalebox.ir.core import Program
+from scalebox.ir.interp import select_entry
+from scalebox.ir.mx_uses import CompoundUses
+
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -85,3 +92,14 @@ def test_the_table_of_commands_is_complete(root: Path) -> None:
     )
     listed = set(re.findall(r"^  (\w+)  ", child.stdout.partition("Commands:")[2], re.MULTILINE))
     assert shown == listed
+
+
+def test_the_kernel_in_the_readme_runs_bit_for_bit(root: Path) -> None:
+    text = (root / "README.md").read_text(encoding="utf-8")
+    (kernel,) = re.findall(r"^```python\n(from scalebox.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    program = pl.parse(kernel)
+    assert isinstance(program, Program)
+    entry = select_entry(program)
+    inputs = draw_inputs(entry, 0, grouped_axes=CompoundUses(program).grouped_axes(entry))
+    outputs = scalebox.run(program, inputs).outputs
+    assert scalebox.compare(outputs, scalebox.interpret(program, inputs))

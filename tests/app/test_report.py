@@ -83,7 +83,13 @@ def test_a_terminal_gets_colour(report: RunReport) -> None:
 
 def test_a_name_with_brackets_is_shown_as_it_is(report: RunReport) -> None:
     out = io.StringIO()
-    strange = RunReport("[red]k[/red].py", report.result, None, Path("[x]"), None)
+    strange = RunReport(
+        title="[red]k[/red].py",
+        result=report.result,
+        comparison=None,
+        bundle=Path("[x]"),
+        seed=None,
+    )
     strange.show(Console(file=out))
     assert out.getvalue().startswith("[red]k[/red].py: gemm on machine a5\n")
     assert "bundle   [x]\n" in out.getvalue()

@@ -197,6 +197,7 @@ def test_timing_only_needs_no_inputs_and_finds_the_same_cycles(
         "inputs.npz",
         "machine.toml",
         "options.json",
+        "program.py",
         "timeline.json",
     ]
     assert main(["run", "kernel.py", "--timing-only"]) == 0

@@ -308,8 +308,8 @@ CASES = {
     ),
     "a tensor that differs from arm to arm": (
         ["x = c", "if n > 0:", "    x = d", "return x"],
-        "'x__phi_v2' must stand for one tensor on every way to it, not for two",
-        None,
+        "'x' must stand for one tensor on every way to it, not for two",
+        "write into one tensor on all of these ways, by pl.store or pl.assemble",
     ),
     "a float": (
         ["x = 1.5", "return c"],

@@ -4,6 +4,11 @@ import pytest
 
 import scalebox
 from scalebox.codegen.tasks import expand
+from scalebox.ir.dtypes import DType, Index
+from scalebox.ir.errors import Span, UserError
+from scalebox.ir.expr import Add, ScalarType, Submit, Var, index, set_fields
+from scalebox.ir.types import TensorType
+from scalebox.ir.verification.walk import all_calls
 
 from .gemm_text import parsed
 from .orchestrations import OTHER, SCALARS, Compile, inputs, program, refused, tasks_of
@@ -147,3 +152,28 @@ def test_a_control_function_that_is_called_is_spliced_in(compiled: Compile):
     host = executable.entry("main")
     graph = expand(host, executable.kernels, {"n": 3, "t": 100})
     assert [task.scalars for task in graph.tasks] == [(0, 100), (0, 0), (16, 100), (16, 0)]
+
+
+def test_a_scalar_without_a_value_or_with_a_tensor_in_it_is_refused():
+    """Raw IR can name a variable that nothing defines."""
+    text = program(
+        "c, tid = pl.spmd_submit(self.tile, a, sa, b, sb, c, 0, 0, core_num=n)", "return c"
+    )
+    for value, message in (
+        (
+            Var("free", ScalarType(Index), Span.unknown()),
+            "'free' must have a value before it is used",
+        ),
+        (
+            Add(index(1), Var("w", TensorType([4], DType.Float32), Span.unknown()), Index),
+            "A scalar that is compiled must be one, not a tensor",
+        ),
+    ):
+        made = parsed(text)
+        main = made.get_function("main")
+        assert main is not None
+        launch = next(each for each in all_calls(main) if isinstance(each, Submit))
+        set_fields(launch, core_num=value)
+        with pytest.raises(UserError) as caught:
+            scalebox.compile(made)
+        assert caught.value.message.startswith(message)

@@ -340,13 +340,13 @@ CASES = {
         LOADS + "        acc = pl.matmul_mx(a0, sa0, b0, sb0)\n        x = c\n"
         "        for i in pl.range(0, 2):\n            x = pl.store(acc, [0, 0], d)\n"
         "        return x\n",
-        "'x__iter_v1' must stand for one tensor on every way to it, not for two",
+        "'x' must stand for one tensor on every way to it, not for two",
         "for i in",
     ),
     "a tensor that differs from arm to arm": (
         LOADS + "        acc = pl.matmul_mx(a0, sa0, b0, sb0)\n        x = c\n"
         "        if s == 0:\n            x = pl.store(acc, [0, 0], d)\n        return x\n",
-        "'x__phi_v2' must stand for one tensor on every way to it, not for two",
+        "'x' must stand for one tensor on every way to it, not for two",
         "if s == 0:",
     ),
     "a float": (

@@ -174,7 +174,7 @@ def test_a_repr_is_the_call_that_makes_the_value(shape: Shape) -> None:
     assert repr(NESTED) == "Layout(shape=Shape(2, (3, 4)), stride=Stride(1, (10, 100)))"
 
 
-@given(layouts())
+@given(layouts().filter(lambda value: value.size <= 4096))
 def test_ordinals_coordinates_and_offsets_agree(value: Layout) -> None:
     offsets = value.offsets()
     assert offsets.shape == (value.size,)

@@ -603,6 +603,12 @@ class P:
         assert self.check("if n > 3:", "    z = self.k(x, y)", "return y") == [error]
         assert self.check("for i in pl.range(n):", "    z = self.k(x, y)", "return y") == [error]
 
+    def test_an_argument_that_no_result_replaces_keeps_its_name(self) -> None:
+        text = self.TEXT.replace("        return y\n", "        return 3\n")
+        made = pl.parse(text.format(body="        n = self.k(x, y)\n        return y"))
+        assert isinstance(made, Program)
+        assert found(made, P.InOutUseValid) == []
+
     def test_a_loop_may_hand_the_output_on(self) -> None:
         assert self.check("for i in pl.range(n):", "    y = self.k(x, y)", "return y") == []
 

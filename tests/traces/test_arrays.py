@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from scalebox.ir.dtypes import BlockScaledDType
+from scalebox.ir import numerics
+from scalebox.ir.dtypes import BlockScaledDType, DType
 from scalebox.ir.errors import InputError
 from scalebox.ir.numerics.mxarray import MXArray
 from scalebox.traces.arrays import TYPES as TYPES_MEMBER
@@ -212,3 +213,18 @@ def test_block_scaled_arrays_that_do_not_fit_together_are_refused(
     np.savez(tmp_path / "a.npz", **members)
     with pytest.raises(InputError, match=sentence):
         load_arrays(tmp_path / "a.npz")
+
+
+def test_the_arrays_come_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
+    mx = numerics.quantize(np.ones((2, 32), np.float32), DType.MXFP4, axis=1)
+    written: dict[str, Any] = {
+        "z": np.zeros(1, ml_dtypes.bfloat16),
+        "y": np.zeros(1),
+        "x": mx,
+        "b": np.zeros(2, np.uint8),
+        "a": np.zeros(1, ml_dtypes.float4_e2m1fn),
+    }
+    save_arrays(tmp_path / "x.npz", written)
+    assert list(load_arrays(tmp_path / "x.npz")) == list("zyxba")
+    save_arrays(tmp_path / "again.npz", load_arrays(tmp_path / "x.npz"))
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "x.npz").read_bytes()

@@ -19,6 +19,7 @@ RUN = Bundle(
     golden={"c": np.array([1.5, np.nan], ml_dtypes.bfloat16)},
     executable=b"\x00\xffexecutable",
     machine='name = "a5"\ncores = 32\n',
+    program="# a kernel, é\n",
     options={"seed": 7, "sum": "group", "versions": {"numpy": "2.4"}},
     timeline={"traceEvents": []},
 )
@@ -43,6 +44,7 @@ def test_a_bundle_comes_back_as_it_was(saved: Path) -> None:
     assert bits(loaded.golden) == bits(RUN.golden)
     assert loaded.executable == RUN.executable
     assert loaded.machine == RUN.machine
+    assert loaded.program == RUN.program
     assert loaded.options == RUN.options
     assert loaded.timeline == RUN.timeline
     assert is_bundle(saved)

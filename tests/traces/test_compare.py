@@ -52,7 +52,13 @@ def test_the_first_difference_is_named_whole() -> None:
         "    golden  42.0  0x42280000\n"
         "    131072 ulps apart\n"
         "    written by l0c_to_gm c, x5\n"
-        "    at kernel.py:31"
+        "    at kernel.py:31\n"
+        "  how far apart\n"
+        "    100,000 to 999,999 ulps  1  ##########\n"
+        "    1,000,000 ulps or more   1  ##########\n"
+        "  where, a mark for every 4 x 2 elements: . equal, 1-9 tenths differ, # all\n"
+        "    0  ....\n"
+        "    4  11.."
     )
 
 

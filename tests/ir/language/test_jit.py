@@ -63,6 +63,18 @@ def test_every_program_of_an_entry_holds_the_same_functions() -> None:
     assert list(first.functions.values()) == list(second.functions.values())
 
 
+def test_a_name_that_gets_another_value_changes_the_next_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`ROWS` stands in what the entry calls, not in the entry."""
+    before = entry.specialize()
+    monkeypatch.setitem(globals(), "ROWS", 48)
+    assert interpret_program(entry.specialize(), {"n": 2})["out"] == 97
+    assert interpret_program(before, {"n": 2})["out"] == 65
+    monkeypatch.undo()
+    assert interpret_program(entry.specialize(), {"n": 2})["out"] == 65
+
+
 def test_shapes_are_constants() -> None:
     text = python_print(
         program(

@@ -198,6 +198,71 @@ def test_products_that_only_the_next_one_uses_are_cut_alike() -> None:
     assert len(sums) % len(stores) == 0
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((256, 256), (64, 64)),
+        ((64, 64), (256, 256)),
+        ((256, 256), (256, 130)),
+        ((256, 65), (256, 256)),
+    ],
+)
+def test_products_of_other_extents_are_added_up_as_they_are(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    """K of a product, and how much of it is valid."""
+    lines = [
+        line
+        for name, (k, valid) in (("0", first), ("1", second))
+        for line in (
+            f"l{name} = pl.load(a, [0, 0], [64, {k}], [64, {valid}])",
+            f"p{name} = pl.load(sa, [0, 0], [64, {k // 32}], [64, {-(-valid // 32)}])",
+            f"r{name} = pl.load(b, [0, 0], [{k}, 64], [{valid}, 64])",
+            f"q{name} = pl.load(sb, [0, 0], [{k // 32}, 64], [{-(-valid // 32)}, 64])",
+        )
+    ]
+    lines += ["x = pl.matmul_mx(l0, p0, r0, q0)", "x = pl.matmul_mx_acc(x, l1, p1, r1, q1)"]
+    text = Kernel(64, 256, 64).text()
+    head, store = text[: text.index("        l0 = ")], text[text.index("        c = pl.store") :]
+    made = pl.parse(head + "".join(f"        {line}\n" for line in lines) + store)
+    assert isinstance(made, Program)
+    target = small(l0a_bytes=4096, l0b_bytes=4096)
+    entry, inputs = entry_and_inputs(made, {"at": 0})
+    golden = interpret(made, entry, inputs)
+    with PassContext([VerificationInstrument()], target):
+        tiled = after(made, auto_tile_matmul_l0)
+    assert calls_of(tiled, "tile.extract")
+    assert_same_bits(interpret(tiled, entry, inputs), golden)
+    executable = scalebox.compile(made, machine=target)
+    found = scalebox.run(executable, inputs, machine=target, timing=False).outputs
+    assert_same_bits(found, golden)
+
+
+def test_products_are_joined_only_where_l1_holds_all_their_operands() -> None:
+    lines = [
+        (
+            f"x = pl.matmul_mx{'_acc' if k else ''}({'x, ' if k else ''}"
+            f"pl.load(a, [0, {k}], [128, 64]), pl.load(sa, [0, {k // 32}], [128, 2]), "
+            f"pl.load(b, [{k}, 0], [64, 256]), pl.load(sb, [{k // 32}, 0], [2, 256]))"
+        )
+        for k in range(0, 512, 64)
+    ]
+    text = Kernel(128, 512, 256).text()
+    head, store = text[: text.index("        l0 = ")], text[text.index("        c = pl.store") :]
+    made = pl.parse(head + "".join(f"        {line}\n" for line in lines) + store)
+    assert isinstance(made, Program)
+    entry, inputs = entry_and_inputs(made, {"at": 0})
+    golden = interpret(made, entry, inputs)
+    for bytes_, joined in ((4 * 2**20, True), (80 * 2**10, False)):
+        target = small(l1_bytes=bytes_)
+        with PassContext([VerificationInstrument()], target):
+            tiled = after(made, auto_tile_matmul_l0)
+        assert (len(calls_of(tiled, "tile.store")) > 1) == joined
+        executable = scalebox.compile(made, machine=target)
+        found = scalebox.run(executable, inputs, machine=target, timing=False).outputs
+        assert_same_bits(found, golden)
+
+
 def test_a_result_that_is_used_twice_is_cut_along_k_only() -> None:
     made = cut(Kernel(128, 512, 128, twice=True))
     assert {place[0] for place, _ in windows(made, "l0")} == {0}
@@ -303,6 +368,51 @@ def test_a_store_is_cut_wherever_it_stands(
 
 
 # --------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("straight", [1, 32])
+@pytest.mark.parametrize("valid", [(96, 256, 128), (83, 200, 70)])
+@pytest.mark.parametrize("shape", ["3, 96, 128", "2, 2, 96, 128"])
+def test_a_store_into_one_matrix_of_several_is_cut_too(
+    shape: str, valid: tuple[int, int, int], straight: int
+) -> None:
+    leading = shape.count(",") - 1
+    places, ones = ", ".join(["1"] * leading), "1, " * leading
+    text = Kernel(96, 256, 128, valid).text().replace("[224, 128], pl.FP32", f"[{shape}], pl.FP32")
+    old = "pl.store(x, [0, 0], c)"
+    new = f"pl.store(x, [{places}, 0, 0], c, [{ones}{valid[0]}, {valid[2]}])"
+    assert f"[{shape}]" in text
+    assert old in text
+    made = pl.parse(text.replace(old, new))
+    assert isinstance(made, Program)
+    target = small(l0a_bytes=4096, l0b_bytes=8192, l0c_bytes=8192)
+    entry, inputs = entry_and_inputs(made, {"at": 0})
+    golden = interpret(made, entry, inputs)
+    with mock.patch.object(l0_loops, "STRAIGHT", straight):
+        with PassContext([], target):
+            tiled = after(made, auto_tile_matmul_l0)
+        executable = scalebox.compile(made, machine=target)
+    assert_same_bits(interpret(tiled, entry, inputs), golden)
+    found = scalebox.run(executable, inputs, machine=target, timing=False).outputs
+    assert_same_bits(found, golden)
+
+
+def test_a_store_that_cuts_rows_into_matrices_stays_whole() -> None:
+    text = Kernel(64, 512, 64).text().replace("[160, 64], pl.FP32", "[4, 16, 64], pl.FP32")
+    made = pl.parse(
+        text.replace("pl.store(x, [0, 0], c)", "pl.store(x, [0, 0, 0], c, [4, 16, 64])")
+    )
+    assert isinstance(made, Program)
+    target = small(l0a_bytes=8192, l0b_bytes=8192)
+    entry, inputs = entry_and_inputs(made, {"at": 0})
+    with PassContext([], target):
+        tiled = after(made, auto_tile_matmul_l0)
+    assert len(calls_of(tiled, "tile.store")) == 1
+    assert calls_of(tiled, "tile.extract")
+    golden = interpret(made, entry, inputs)
+    executable = scalebox.compile(made, machine=target)
+    found = scalebox.run(executable, inputs, machine=target, timing=False).outputs
+    assert_same_bits(found, golden)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ from scalebox.ir.expr import (
     index,
     set_fields,
 )
+from scalebox.ir.node_check import checked_parts
 from scalebox.ir.passes import block_mx_scale_tensor_views
-from scalebox.ir.passes.mx_node_check import checked_parts
 from scalebox.ir.types import MemorySpace, TensorType, TensorView, TupleType
 
 from .parts import (
@@ -134,9 +134,9 @@ SLOTS: dict[str, Callable[[object], Program]] = {
     "right of a FloorDiv": lambda junk: at_offset(
         spoilt(FloorDiv(I, index(16), Index), right=junk)
     ),
-    "var of a AssignStmt": lambda junk: kernel(spoilt(assign("x", index(0)), var=junk)),
-    "value of a AssignStmt": lambda junk: kernel(spoilt(assign("x", index(0)), value=junk)),
-    "expr of a EvalStmt": lambda junk: kernel(spoilt(EvalStmt(I), expr=junk)),
+    "var of an AssignStmt": lambda junk: kernel(spoilt(assign("x", index(0)), var=junk)),
+    "value of an AssignStmt": lambda junk: kernel(spoilt(assign("x", index(0)), value=junk)),
+    "expr of an EvalStmt": lambda junk: kernel(spoilt(EvalStmt(I), expr=junk)),
     "stmts[1] of a SeqStmts": lambda junk: kernel(spoilt(SeqStmts(()), stmts=(ReturnStmt(), junk))),
     "value[0] of a ReturnStmt": lambda junk: kernel(spoilt(ReturnStmt(), value=(junk,))),
     "value[0] of a YieldStmt": lambda junk: kernel(spoilt(YieldStmt(()), value=(junk,))),
@@ -150,10 +150,10 @@ SLOTS: dict[str, Callable[[object], Program]] = {
     "init_value of the IterArg a": lambda junk: one_loop(
         iter_args=(spoilt(IterArg("a", INDEX, I), init_value=junk),)
     ),
-    "condition of a IfStmt": lambda junk: kernel(
+    "condition of an IfStmt": lambda junk: kernel(
         spoilt(IfStmt(I, ReturnStmt(), None, ()), condition=junk)
     ),
-    "then_body of a IfStmt": lambda junk: kernel(
+    "then_body of an IfStmt": lambda junk: kernel(
         spoilt(IfStmt(I, ReturnStmt(), None, ()), then_body=junk)
     ),
     "condition of a WhileStmt": lambda junk: kernel(

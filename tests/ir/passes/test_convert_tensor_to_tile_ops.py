@@ -298,6 +298,16 @@ class TestRefusals:
                 "The window 'w' must go into a matmul, pl.assemble or pl.load of its function to be "
                 "compiled, not elsewhere",
             ),
+            (  # by the name in the text, not by that of its version
+                "w = pl.slice(x, [64, 32], [0, 0])\nw = pl.slice(x, [64, 32], [0, 32])\nreturn w",
+                "The window 'w' must go into a matmul, pl.assemble or pl.load of its function to be "
+                "compiled, not elsewhere",
+            ),
+            (
+                "out[:, 0:32] = x[:, 0:32]\nw = out[:, 0:32]\nreturn out",
+                "A window must be cut from a tensor that its function does not write to be compiled, "
+                "not from 'out'",
+            ),
             (
                 "w = pl.slice(out, [64, 32], [0, 0])\nout = pl.assemble(out, w, [0, 32])\nreturn out",
                 "A window must be cut from a tensor that its function does not write to be compiled, "
@@ -311,6 +321,63 @@ class TestRefusals:
             ", x: pl.Tensor[[64, 64], pl.FP32], out: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]",
         )
         assert self.refusal(made).message == sentence
+
+
+BIAS = ", bias: pl.Tensor[[1, 32], pl.FP32], o: pl.Out[pl.Tensor[[64, 32], pl.FP32]]"
+BIASED = "c = pl.matmul_mx_bias(a, sa, b, sb, bias)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"c = pl.assemble(c, {PRODUCT}, [0, 0])\nreturn c",
+        f"d = pl.assemble(c, {PRODUCT}, [0, 0])\nreturn d",
+        f"c[:] = {PRODUCT}\nreturn o, c",
+        f"pl.assemble(c, {PRODUCT}, [0, 0])\nreturn c",
+        f"c = pl.matmul_mx_acc(c, a, sa, b, sb)\nd = pl.assemble(c, {PRODUCT}, [0, 0])\nreturn d",
+        f"for i in pl.range(2):\n    pl.assemble(c, {PRODUCT}, [0, 0])\nreturn c",
+        f"d = pl.tensor.view(c, [32, 64])\npl.assemble(c, {PRODUCT}, [0, 0])\nreturn c",
+    ],
+)
+def test_a_result_that_is_written_into_is_returned_under_its_name(body: str) -> None:
+    made = program(BIASED + body, BIAS)
+    inputs = draw_inputs(select_entry(made), 1)
+    golden = scalebox.interpret(made, inputs)
+    after = scalebox.interpret(converted(made), inputs)
+    found = scalebox.run(made, inputs, timing=False).outputs
+    for outputs in (after, found):
+        assert outputs.keys() == golden.keys()
+        for name, array in golden.items():
+            assert outputs[name].tobytes() == array.tobytes(), name
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (f"d = pl.assemble(c, {PRODUCT}, [0, 0])\nreturn c, d", "'c' must have one name"),
+        (f"d = pl.assemble(c, {PRODUCT}, [0, 0])\nreturn d, d", "'c' must have one name"),
+        (f"pl.assemble(c, {PRODUCT}, [0, 0])\nreturn c, c", "'c' must have one name"),
+        (f"d = c\nd = pl.assemble(d, {PRODUCT}, [0, 0])\nreturn c", "'d' must have one name"),
+        ("d = pl.tensor.view(c, [32, 64])\nreturn c, d", "'c' must have one name"),
+        (
+            "d = pl.tensor.view(c, [32, 64])\nreturn d",
+            "'d' must be returned in the shape in which 'c'",
+        ),
+        (
+            f"pl.assemble(c, {PRODUCT}, [0, 0])\no = pl.assemble(o, c, [0, 0])\nreturn o",
+            "'c' must not be an operand",
+        ),
+        (
+            f"pl.assemble(c, {PRODUCT}, [0, 0])\nd = pl.matmul_mx_acc(c, a, sa, b, sb)\nreturn d",
+            "'c' must not be an operand",
+        ),
+    ],
+)
+def test_a_tensor_that_would_be_in_two_places_is_refused(body: str, sentence: str) -> None:
+    with pytest.raises(IRValueError) as caught:
+        converted(program(BIASED + body, BIAS))
+    assert caught.value.message.startswith(sentence)
+    assert caught.value.span is not None
 
 
 def test_a_window_that_a_load_takes_is_loaded_from_where_it_was_cut() -> None:

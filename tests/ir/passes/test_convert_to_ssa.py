@@ -150,6 +150,32 @@ def test_names_that_leak_from_both_arms_are_merged() -> None:
     assert [value(new, n) for n in (1, 3)] == [11, 4]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if n > 2:", "    y = n", "return y"),
+        ("if n > 2:", "    y = n", "else:", "    z = n", "return y"),
+        ("if n > 2:", "    y = n", "else:", "    if n > 1:", "        y = n", "return y"),
+        ("for i in pl.range(n):", "    if i > 2:", "        y = n", "    z = y", "return n"),
+    ],
+)
+def test_a_name_that_one_arm_makes_must_not_be_used_behind_the_branch(
+    lines: tuple[str, ...],
+) -> None:
+    with pytest.raises(IRValueError) as caught:
+        converted(returning(*lines))
+    assert caught.value.message == (
+        "'y' must have a value on every way to its use, since it is used after the branch and one "
+        "way through that gives it none"
+    )
+    assert caught.value.span is not None
+
+
+def test_a_name_that_one_arm_makes_for_itself_stays_in_it() -> None:
+    made = returning("if n > 2:", "    y = n", "    z = y", "y = n + 1", "return y")
+    assert [value(converted(made), n) for n in (1, 3)] == [2, 4]
+
+
 def test_a_name_that_only_a_loop_makes_must_not_be_used_after_it() -> None:
     made = program(
         function("k", [N], loop(scalar("i"), 0, 3, 1, AssignStmt(X, N, at(4))), ReturnStmt((X,)))

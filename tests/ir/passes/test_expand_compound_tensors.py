@@ -191,6 +191,17 @@ class TestLayout:
         assert planes.scales is None
 
 
+@pytest.mark.parametrize("name", ["a_scale", "b_scale", "a_scale_1"])
+def test_scales_take_no_name_that_the_kernel_uses(name: str) -> None:
+    text = KERNEL.format(a="MXFP4", b="MXFP4", m=64, k=128, n=32, value="pl.matmul(a, b)")
+    text = text.replace("c = ", f"a_scale = pl.matmul(a, b)\n        {name} = ")
+    made = expand_compound_tensors()(flat(text.replace("return c", f"return {name}")))
+    (function,) = made.functions.values()
+    params = [param.name_hint for param in function.params]
+    assert len(set(params)) == 4
+    assert not {"a_scale", name} & set(params)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 @pytest.mark.parametrize("name", ["tensor.matmul", "tensor.slice", "tensor.matmul_acc"])
 def test_a_call_of_too_few_operands_is_named(name: str, count: int) -> None:

@@ -148,6 +148,11 @@ def test_nodes_have_the_spans_of_what_they_replace() -> None:
             "The valid rows of a tile of more than two axes must follow one another, as those of "
             "[2, 10, 128] in [2, 16, 128] do not",
         ),
+        (  # n may be less than 16
+            "t = pl.load(x, [0, 0, 0], [2, 16, 128], [2, n, 128], target_memory=pl.Mem.Vec)",
+            "The valid rows of a tile of more than two axes must follow one another, as those of "
+            "[2, n, 128] in [2, 16, 128] do not",
+        ),
     ],
 )
 def test_what_has_no_flat_form_is_refused_at_its_place(body: str, message: str) -> None:

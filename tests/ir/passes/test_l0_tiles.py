@@ -148,6 +148,9 @@ def test_an_operand_that_stays_needs_one_buffer() -> None:
     problem = Problem(64, 64, 128, 8)
     assert fits(problem, Tiling(32, 64, 32, Stays.LEFT), small)
     assert not fits(problem, Tiling(32, 64, 32, Stays.RIGHT), small)
+    narrow = A5.with_settings({"l0b_bytes": 32 * 64})  # as much for one right operand
+    assert fits(problem, Tiling(32, 64, 32, Stays.RIGHT), narrow)
+    assert not fits(problem, Tiling(32, 64, 32, Stays.LEFT), narrow)
 
 
 # --------------------------------------------------------------------------- the choice

@@ -23,8 +23,10 @@ from scalebox.ir.errors import IRValueError
 from scalebox.ir.expr import Call, Submit, Var
 from scalebox.ir.passes import default_pipeline, outline_scopes
 from scalebox.ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
+from scalebox.ir.properties import IRProperty
 from scalebox.ir.types import TensorType
 from scalebox.ir.verification.walk import all_calls, statements
+from scalebox.ir.verifier import verify_or_throw
 
 OPERANDS = """
              a: pl.Tensor[[64, 64], pl.FP8E4M3FN], sa: pl.Tensor[[64, 2], pl.FP8E8M0, pl.MX_A_ZZ],
@@ -128,6 +130,22 @@ def test_a_region_becomes_an_incore_function_of_what_it_uses() -> None:
 def test_a_tensor_is_read_written_or_both(lines: list[str], direction: ParamDirection) -> None:
     made = outlined(REGION, *lines, "return d")
     assert directions(function(made, "region"))["d"] is direction
+
+
+def test_a_region_may_write_a_tensor_under_its_own_name_and_leave_a_fresh_one_too() -> None:
+    """Nothing that the function returns replaces `c`, so `c` keeps its name in the caller."""
+    made = outlined(
+        REGION,
+        *product("0"),
+        "    w = pl.store(acc, [0, 0], c)",
+        "    e = pl.create_tensor([64, 32], dtype=pl.FP32)",
+        "    e = pl.store(acc, [0, 0], e)",
+        "return c, e",
+    )
+    region = function(made, "region")
+    assert directions(region)["c"] is ParamDirection.Out
+    assert len(region.return_types) == 1
+    verify_or_throw(made, [IRProperty.InOutUseValid])
 
 
 def test_what_is_not_used_behind_a_region_is_not_returned() -> None:

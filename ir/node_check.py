@@ -12,15 +12,18 @@ from functools import cache
 from numbers import Integral
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin, get_type_hints
 
-from ..core import Function
-from ..dtypes import DType, SimpleDType
-from ..errors import IRValueError, Span
-from ..expr import Call, ConstInt, GlobalVar, Node, Op, Submit, Type, Var
+from .core import Function, ScopeStmt
+from .dtypes import DType, SimpleDType
+from .errors import IRTypeError, IRValueError, Span
+from .expr import Call, ConstInt, GlobalVar, Node, Op, Submit, Type, Var
+from .launch_faults import launch_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .core import Program
 
 #: Names that annotations use and that their modules import for type checkers only.
 _NAMES: dict[str, Any] = {
@@ -31,8 +34,48 @@ _NAMES: dict[str, Any] = {
     "Sequence": Sequence,
     "SimpleDType": SimpleDType,
 }
+#: What plain values are called.
+_WORDS: dict[type, str] = {
+    int: "an integer",
+    str: "a string",
+    bool: "True or False",
+    tuple: "a tuple",
+    Mapping: "a mapping",
+}
 #: A field: its name, what it may hold, whether it holds a tuple of these, whether they have fields.
 _Field = tuple[str, tuple[type, ...], bool, bool]
+
+
+def check_nodes(program: Program, *, launches: bool = True) -> None:
+    """Refuse a program that is not made of nodes, or whose launches are none.
+
+    The walk does not recurse, so that deep programs pass, and sees every node once.
+
+    Args:
+        program: What is looked at.
+        launches: Whether launches must wait for launches, and the like.
+
+    Raises:
+        IRValueError: For the first field that does not hold what its class says.
+        IRTypeError: For a launch that waits for something else than launches, and the like.
+    """
+    for function in program.functions.values():
+        checked_parts(function, function)
+    seen: set[int] = set()
+    for function in program.functions.values():
+        left: list[Node | Type] = [function]
+        while left:
+            node = left.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            inner = checked_parts(node, function)
+            if launches and isinstance(node, Submit | ScopeStmt):
+                fault = next(launch_faults(node), None)
+                if fault is not None:
+                    raise IRTypeError(fault.message, _place(node, function))
+            inner.reverse()
+            left += inner
 
 
 def checked_parts(node: Node | Type, function: Function) -> list[Node | Type]:
@@ -56,10 +99,13 @@ def checked_parts(node: Node | Type, function: Function) -> list[Node | Type]:
             if is_part and value is not None:
                 found.append(value)
             continue
-        for position, each in enumerate(value):
+        if not isinstance(value, tuple):
+            raise _refusal(node, name, (tuple,), value, function)
+        parts = cast("tuple[Any, ...]", value)
+        for position, each in enumerate(parts):
             if not isinstance(each, kinds):
                 raise _refusal(node, f"{name}[{position}]", kinds, each, function)
-        found += value
+        found += parts
     return found
 
 
@@ -72,7 +118,8 @@ class _Plan:
 @cache
 def _plan(kind: type) -> _Plan:
     """Return what is looked at in a class: its fields for nodes, types, places and integers."""
-    fields = tuple(_fields(get_type_hints(kind, localns=_NAMES)))
+    hints = get_type_hints(kind, localns=_NAMES)
+    fields = (*_fields(hints), *_settings(kind, hints))
     names = [name for name, *_ in fields]
     if len(names) > 1:
         return _Plan(fields, attrgetter(*names))
@@ -94,18 +141,31 @@ def _fields(hints: dict[str, Any]) -> Iterator[_Field]:
             yield name, named, many, named[0] is not Span
 
 
+def _settings(kind: type, hints: dict[str, Any]) -> Iterator[_Field]:
+    """Yield the texts, switches and attributes of a launch."""
+    if issubclass(kind, Submit | ScopeStmt):
+        for name, hint in hints.items():
+            plain = get_origin(hint) or hint
+            if plain in (str, bool, Mapping):
+                yield name, (plain,), False, False
+
+
 def _refusal(
     node: Node | Type, place: str, kinds: tuple[type, ...], found: Any, function: Function
 ) -> IRValueError:
     names = {kind.__name__: None for kind in kinds if kind is not NoneType}
-    wanted = "an integer" if int in kinds else " or ".join(names)
+    wanted = _WORDS.get(kinds[0]) or " or ".join(names)
     held = "None" if found is None else type(found).__name__
     message = f"{place} of {_title(node)} must be {wanted}, not {held}"
     if node is not function:
         message += f" (in function {function.name!s})"
+    return IRValueError(message, _place(node, function))
+
+
+def _place(node: Node | Type, function: Function) -> Span | None:
     places = [getattr(each, "span", None) for each in (node, function)]
     known = [each for each in places if isinstance(each, Span) and each.is_known]
-    return IRValueError(message, known[0] if known else None)
+    return known[0] if known else None
 
 
 def _title(node: Node | Type) -> str:
@@ -117,4 +177,5 @@ def _title(node: Node | Type) -> str:
         case Var():
             return f"the {type(node).__name__} {node.name_hint!s}"
         case _:
-            return f"a {type(node).__name__}"
+            name = type(node).__name__
+            return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"

@@ -1,0 +1,61 @@
+"""What several commands have in common: options, and how they are read and answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def example(*lines: str) -> str:
+    """Return an epilog whose lines are not wrapped, so that they can be copied."""
+    return "\n".join(["Example:\n\n\b", *(f"  {line}" for line in lines)])
+
+
+Kernel = Annotated[Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py).")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Replace a pl.param of the kernel file."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the machine."),
+]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A machine by name, or a TOML file; else the kernel file's MACHINE, or a5.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
+    """Refuse, as wrong usage, what is none of the choices of an option."""
+    known = list(choices)
+    if given not in known:
+        message = f"{option} must be one of {', '.join(known)}, not {given!r}"
+        raise typer.BadParameter(message)
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """Print an answer for a program to read."""
+    print(json.dumps(answer, indent=2, allow_nan=False))
+
+
+def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Return name to value of an option that is given as `NAME=VALUE`, any number of times."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            message = f"{option} must be NAME=VALUE, not {text!r}"
+            raise typer.BadParameter(message)
+        found[name] = value
+    return found
