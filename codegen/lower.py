@@ -15,7 +15,8 @@ from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
 from ..ir.passes.block_nz_tensor_views import BlockNzTensorViews
 from ..ir.passes.convert_tensor_to_tile_ops import ConvertTensorToTileOps
 from ..ir.passes.mx_offset_requirements import offset_requirements
-from ..ir.passes.nz_offset_requirements import joined, nz_offset_requirements
+from ..ir.passes.nz_offset_requirements import nz_offset_requirements
+from ..ir.passes.offset_requirements import joined
 from ..ir.passes.outline_scopes import OutlineScopes
 from ..ir.tensor_roots import returned_params
 from .bindings import Callee, params_of
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..ir.passes.base import Instrument
-    from ..ir.passes.mx_offset_requirements import Requirement
+    from ..ir.passes.offset_requirements import Requirement
     from ..ir.target import Target
 
 _KERNELS = (FunctionType.InCore, FunctionType.AIC)

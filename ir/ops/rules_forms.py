@@ -92,12 +92,8 @@ def merged(dims: Dims) -> Dims:
 # --------------------------------------------------------------------------- scale boxes
 
 
-def _infer_boxes(site: CallSite, stored: Type) -> TileType:
-    """Return the tile of a load of scale boxes, given the type that the call has.
-
-    Offsets count boxes, the window is whole boxes, and the tile keeps its logical shape; its valid
-    shape is metadata that the call alone knows.
-    """
+def _whole_boxes(site: CallSite, called: str) -> tuple[TensorType, Dims]:
+    """Return the blocked tensor and the window of a load, checked to be of whole boxes inside."""
     tensor = operand_type(site, 0, TensorType)
     offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
     for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
@@ -106,7 +102,17 @@ def _infer_boxes(site: CallSite, stored: Type) -> TileType:
         message = f"must take whole boxes, not {show_dims(valid)} of {show_dims(window)}"
         raise site.value_error(message)
     check_offsets(site, offsets, tensor.dtype)
-    check_window(site, offsets, window, tensor.shape, what="the window of scale boxes")
+    check_window(site, offsets, window, tensor.shape, what=called)
+    return tensor, window
+
+
+def _infer_boxes(site: CallSite, stored: Type) -> TileType:
+    """Return the tile of a load of scale boxes, given the type that the call has.
+
+    Offsets count boxes, the window is whole boxes, and the tile keeps its logical shape; its valid
+    shape is metadata that the call alone knows.
+    """
+    tensor, window = _whole_boxes(site, "the window of scale boxes")
     shape = logical_window(tensor.layout, window)
     if not isinstance(stored, TileType) or not same_dims(stored.shape, shape):
         found = show_dims(stored.shape) if isinstance(stored, TileType) else "another kind"
@@ -130,15 +136,7 @@ def logical_window(layout: TensorLayout, blocked: Dims) -> Dims:
 
 def _infer_nz_boxes(site: CallSite, stored: Type) -> TileType:
     """Return the tile of a load of boxes in NZ: offsets and window count boxes of whole rows."""
-    tensor = operand_type(site, 0, TensorType)
-    offsets, window, valid = (operand_dims(site, i) for i in (1, 2, 3))
-    for dims, what in ((offsets, "offsets"), (window, "shapes"), (valid, "valid_shape")):
-        check_rank(site, dims, len(tensor.shape), what, "the blocked tensor")
-    if not same_dims(window, valid):
-        message = f"must take whole boxes, not {show_dims(valid)} of {show_dims(window)}"
-        raise site.value_error(message)
-    check_offsets(site, offsets, tensor.dtype)
-    check_window(site, offsets, window, tensor.shape, what="the window of boxes")
+    tensor, window = _whole_boxes(site, "the window of boxes")
     space = site.kwargs.get("target_memory")
     if space is not MemorySpace.Mat:
         message = "a load of boxes in NZ requires target_memory=MemorySpace.Mat"

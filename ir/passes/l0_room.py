@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import AssignStmt, EvalStmt, ForStmt, IfStmt, Stmt, WhileStmt, flatten_to_stmts
 from ..tile_bytes import ALIGNMENT, round_up, tile_bytes
 from ..types import MemorySpace, constant_dims
-from .liveness import Live
+from .liveness import Live, walk_backwards
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
+    from ..core import Stmt
     from ..expr import Var
 
 #: The memories of the cube's operands and sums, in the order of `Problem.taken`.
@@ -31,7 +31,7 @@ class Neighbours:
 
     def __init__(self, body: Stmt) -> None:
         self._needed: dict[Stmt, tuple[Var, ...]] = {}
-        self._body(body, _NearTheCube())
+        walk_backwards(body, _NearTheCube(), self._note)
 
     def taken(self, stmt: Stmt, but: Container[Var]) -> Bytes:
         """Return the bytes of :data:`L0_SPACES` that are needed after `stmt`, some tiles left out."""
@@ -45,25 +45,8 @@ class Neighbours:
         left, right, acc, bias = sizes.values()
         return left, right, acc, bias
 
-    def _body(self, body: Stmt, live: Live) -> None:
-        for stmt in reversed(flatten_to_stmts(body)):
-            match stmt:
-                case AssignStmt() | EvalStmt():
-                    self._needed[stmt] = tuple(live)
-                case ForStmt() | WhileStmt():
-                    inside = live.copy()
-                    inside.remove(stmt.return_vars)
-                    inside.add(live.at_top_of(stmt))
-                    self._body(stmt.body, inside)
-                case IfStmt():
-                    for arm in (stmt.then_body, stmt.else_body):
-                        inside = live.copy()
-                        inside.remove(stmt.return_vars)
-                        if arm is not None:
-                            self._body(arm, inside)
-                case _:
-                    pass
-            live.pass_by(stmt)
+    def _note(self, stmt: Stmt, live: Live) -> None:
+        self._needed[stmt] = tuple(live)
 
 
 class _NearTheCube(Live):

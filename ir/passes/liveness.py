@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core import (
     AssignStmt,
+    EvalStmt,
     ForStmt,
     IfStmt,
     ReturnStmt,
@@ -17,13 +18,14 @@ from ..core import (
     SeqStmts,
     Stmt,
     WhileStmt,
+    flatten_to_stmts,
 )
 from ..types import TileType
 from ..verification.walk import defined_vars, own_exprs
 from ..visitor import IRVisitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..expr import Node, Var
 
@@ -166,6 +168,34 @@ class Live:
             top.remove((stmt.loop_var,))
         top.remove(stmt.iter_args)
         return top
+
+
+def walk_backwards(body: Stmt, live: Live, look: Callable[[Stmt, Live], None]) -> None:
+    """Call `look` with each assignment and each statement for its effect, the last one first.
+
+    Args:
+        body: What is walked, bodies of loops and branches included.
+        live: What is needed behind `body`, and afterwards what is needed before it.
+        look: Gets a statement and what is needed behind it.
+    """
+    for stmt in reversed(flatten_to_stmts(body)):
+        match stmt:
+            case AssignStmt() | EvalStmt():
+                look(stmt, live)
+            case ForStmt() | WhileStmt():
+                inside = live.copy()
+                inside.remove(stmt.return_vars)
+                inside.add(live.at_top_of(stmt))
+                walk_backwards(stmt.body, inside, look)
+            case IfStmt():
+                for arm in (stmt.then_body, stmt.else_body):
+                    inside = live.copy()
+                    inside.remove(stmt.return_vars)
+                    if arm is not None:
+                        walk_backwards(arm, inside, look)
+            case _:
+                pass
+        live.pass_by(stmt)
 
 
 def live_after_each(stmts: Sequence[Stmt], after: Iterable[Var]) -> dict[int, Live]:

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..binding import source_name
-from ..core import AssignStmt, ForStmt, Function, IfStmt, Stmt, WhileStmt, flatten_to_stmts
+from ..core import AssignStmt, Function
 from ..errors import IRValueError
 from ..expr import Call, Op
 from ..properties import IRProperty
 from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES
 from .base import FunctionPass
-from .liveness import Live, buffer_name
+from .liveness import Live, buffer_name, walk_backwards
 from .memrefs import BIND, base_name, tile_of, with_buffers
 from .ties import Ties, ties_of
 
 if TYPE_CHECKING:
+    from ..core import Stmt
     from ..expr import Expr, Var
 
 
@@ -48,7 +49,7 @@ class MaterializeSemanticAliases(FunctionPass):
             if mine is not None and theirs is not None:
                 joined.tie(mine, theirs)
         done = with_buffers(function, joined.first)
-        _Overwrites().body(done.body, Live())
+        walk_backwards(done.body, Live(), _check_overwritten)
         return done
 
 
@@ -57,40 +58,19 @@ def _base(value: Expr) -> str | None:
     return None if tile is None or tile.memref is None else base_name(tile.memref)
 
 
-class _Overwrites:
-    """Checks that no write into a buffer hits a value that is needed later."""
-
-    def body(self, body: Stmt, live: Live) -> None:
-        """Check a body; `live` is what is needed behind it, and then what is needed before it."""
-        for stmt in reversed(flatten_to_stmts(body)):
-            match stmt:
-                case AssignStmt():
-                    self._assign(stmt, live)
-                case ForStmt() | WhileStmt():
-                    inside = live.copy()
-                    inside.remove(stmt.return_vars)
-                    inside.add(live.at_top_of(stmt))
-                    self.body(stmt.body, inside)
-                case IfStmt():
-                    for arm in (stmt.then_body, stmt.else_body):
-                        inside = live.copy()
-                        inside.remove(stmt.return_vars)
-                        if arm is not None:
-                            self.body(arm, inside)
-                case _:
-                    pass
-            live.pass_by(stmt)
-
-    def _assign(self, stmt: AssignStmt, live: Live) -> None:
-        name = buffer_name(stmt.var)
-        if name is None or not _writes(stmt.value):
-            return
-        for other in live.in_buffer(name) - {stmt.var}:
-            message = (
-                f"The tile {source_name(other)!r} must not be needed after this statement, which writes "
-                f"{source_name(stmt.var)!r} into the same buffer"
-            )
-            raise IRValueError(message, stmt.span, hint=_way_out(other))
+def _check_overwritten(stmt: Stmt, live: Live) -> None:
+    """Check that a write into a buffer hits no value that is needed later."""
+    if not isinstance(stmt, AssignStmt):
+        return
+    name = buffer_name(stmt.var)
+    if name is None or not _writes(stmt.value):
+        return
+    for other in live.in_buffer(name) - {stmt.var}:
+        message = (
+            f"The tile {source_name(other)!r} must not be needed after this statement, which writes "
+            f"{source_name(stmt.var)!r} into the same buffer"
+        )
+        raise IRValueError(message, stmt.span, hint=_way_out(other))
 
 
 def _way_out(tile: Var) -> str:

@@ -3,7 +3,8 @@
 from scalebox.ir.core import AssignStmt, Program
 from scalebox.ir.expr import Add, Call, FloorDiv, Mul, Op, Var, index
 from scalebox.ir.passes import block_mx_scale_tensor_views
-from scalebox.ir.passes.mx_offset_requirements import Requirement, offset_requirements
+from scalebox.ir.passes.mx_offset_requirements import offset_requirements
+from scalebox.ir.passes.offset_requirements import Requirement
 
 from .parts import (
     INDEX,
