@@ -125,11 +125,10 @@ class CooLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class CsrLayout:
-    """Compressed rows: values, column of each, beginning of each row."""
+class _CompressedMatrix:
+    """Values, the index of each along one axis, and the beginnings along the other."""
 
-    tag: ClassVar[int] = 0x07
-    name: ClassVar[str] = "csr"
+    name: ClassVar[str]
     buffer_count: ClassVar[int] = 3
     is_dense: ClassVar[bool] = False
     is_virtual: ClassVar[bool] = False
@@ -149,27 +148,19 @@ class CsrLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class CscLayout:
+class CsrLayout(_CompressedMatrix):
+    """Compressed rows: values, column of each, beginning of each row."""
+
+    tag: ClassVar[int] = 0x07
+    name: ClassVar[str] = "csr"
+
+
+@dataclass(frozen=True, slots=True)
+class CscLayout(_CompressedMatrix):
     """Compressed columns: values, row of each, beginning of each column."""
 
     tag: ClassVar[int] = 0x08
     name: ClassVar[str] = "csc"
-    buffer_count: ClassVar[int] = 3
-    is_dense: ClassVar[bool] = False
-    is_virtual: ClassVar[bool] = False
-
-    nnz: int
-
-    def __post_init__(self) -> None:
-        checked_uint(self.nnz, U64_MAX, "nnz")
-
-    def validate_against_shape(self, shape: Shape) -> None:
-        """Refuse all but matrices.
-
-        Raises:
-            InvalidDescriptorError: The rank is not 2.
-        """
-        _check_rank(self.name, len(shape), _MATRIX)
 
 
 @dataclass(frozen=True, slots=True, init=False)
