@@ -1,6 +1,7 @@
 # make demo    install into .venv and run the main example
-# make test    install the test extras too, then run every test
+# make test    install the test extras too, then run every test but the long proofs
 # make lint    formatting, lint, types
+# make formal  run every proof about the circuits and print a summary
 # make wheel   build the wheel into dist/
 # make clean   remove everything that make has made
 #
@@ -24,7 +25,7 @@ TESTABLE := $(VENV)/.testable-$(PLACE)
 LINTABLE := $(VENV)/.lintable-$(PLACE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint wheel simulators clean FORCE
+.PHONY: help demo test formal lint wheel simulators clean FORCE
 .DELETE_ON_ERROR:
 
 help:
@@ -37,7 +38,11 @@ demo: $(INSTALLED)
 	@echo "      or change a number in examples/mx_matmul.py and run make demo again."
 
 test: $(TESTABLE) simulators
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not formal" $(ARGS)
+
+formal: $(TESTABLE)
+	$(BIN)/python -m scalebox.rtl.formal $(ARGS)
+	$(BIN)/python -m pytest tests/rtl/formal -m formal -k wrong_circuit -s
 
 lint: $(LINTABLE) build/typing/scalebox
 	$(BIN)/ruff format --check

@@ -13,8 +13,11 @@ from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
 from ..ir.core import Program
 from ..ir.errors import InputError, IRTypeError, MachineError
 from ..ir.given import describe_given
+from ..ir.numerics.elements import Summation
 from ..ir.target import Target, load_target, machine_names
 from .origin import Origins, Outputs
+from .rtl_cube import CubeAccount, Multiplier, account_of, engine_of
+from .scale_recording import recorder_of
 from .signature import entry_function, entry_types
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from ..ir.core import Function
     from ..ir.language import JITFunction
     from ..sim.report import SimResult, TimelineEvent
+    from ..sim.scale_stream import ScaleStream
     from ..traces.bundle import Bundle
 
     Machine = str | os.PathLike[str] | Target
@@ -81,6 +85,8 @@ def run(
     timing: bool = True,
     checks: str = "error",
     sum: str = "group",  # noqa: A002 - the promised name
+    cube: str = "numba",
+    record_scales: bool = False,
 ) -> Result:
     """Run a program, compiled or not, on the machine model.
 
@@ -95,14 +101,21 @@ def run(
         checks: `"error"`, `"warn"` or `"off"`: what becomes of reads of bytes that nobody wrote, and
             of flags that nobody waits for.
         sum: `"group"` or `"sequential"`, the order in which products are added up.
+        cube: `"numba"`, or `"rtl"`: the generated Verilog of the cube multiplies, under Verilator.
+            Outputs are the same; `Result.cube` holds its cycles against those of the machine.
+        record_scales: Whether to keep the boxes that the scale-decode unit consumes, in
+            `Result.scales`; needs functional execution.
 
     Raises:
         UserError: For inputs that do not fit, an unknown entry or machine, or a fault of the program.
     """
     from ..sim.device import simulate
 
-    _check_options(inputs, functional=functional, timing=timing)
+    _check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
+    multiplier, summation = Multiplier.of(cube), Summation.of(sum)
     executable, target, program = _executable(executable_or_program, machine)
+    engine = engine_of(multiplier, target=target, summation=summation, functional=functional)
+    recorder = recorder_of(executable, target, functional=functional) if record_scales else None
     host = executable.entry(entry)
     function = entry_function(host)
     given = dict(inputs or {})
@@ -121,7 +134,10 @@ def run(
         timing=timing,
         checks=checks,
         sum=sum,
+        cube=engine,
+        scales=recorder,
     )
+    account = None if engine is None else account_of(engine, found, target)
     types = entry_types(host)
     arrays = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
     outputs = Outputs(arrays, Origins(executable, host.name, scalars, found))
@@ -129,10 +145,14 @@ def run(
         "entry": host.name,
         "checks": checks,
         "sum": sum,
+        "cube": multiplier.value,
         "functional": functional,
         "timing": timing,
     }
-    return Result(executable, target, host.name, given, outputs, found, options, program)
+    scales = None if recorder is None else recorder.finish()
+    return Result(
+        executable, target, host.name, given, outputs, found, options, program, account, scales
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +169,8 @@ class Result:
         simulation: The machine model's own account: traffic, stalls, warnings.
         options: How it was run.
         program: What was compiled, if it was not compiled already.
+        cube: The cycles of the cube in hardware against those of the machine, if it multiplied.
+        scales: What the scale-decode unit consumed, if it was recorded.
     """
 
     executable: Executable
@@ -159,6 +181,8 @@ class Result:
     simulation: SimResult
     options: Mapping[str, Any]
     program: Program | None = None
+    cube: CubeAccount | None = None
+    scales: ScaleStream | None = None
 
     @property
     def cycles(self) -> int:
@@ -182,6 +206,7 @@ class Result:
 
     def bundle(self, golden: Mapping[str, npt.NDArray[Any]] | None = None) -> Bundle:
         """Return the run as a bundle, ready to be saved."""
+        from ..sim.scale_file import stream_to_bytes
         from ..traces.bundle import Bundle
         from ..traces.timeline import chrome_trace
         from .pipe_work import PIPE_WORK
@@ -198,6 +223,7 @@ class Result:
             program=None if self.program is None else _printed(self.program),
             options={**self.options, "cycles": self.cycles, "versions": versions()},
             timeline=trace if self.options["timing"] else None,
+            scales=None if self.scales is None else stream_to_bytes(self.scales),
         )
 
     def save(self, directory: str | os.PathLike[str]) -> None:

@@ -1,10 +1,10 @@
-"""The command line: run, compile, disasm, compare, show, rtl."""
+"""The command line: run, compile, disasm, compare, show, cosim, rtl."""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,11 +17,21 @@ from ..ir.errors import (
     UserError,
     VerificationError,
 )
+from .cli_hardware import cosim, rtl
 from .cli_options import (
+    MISMATCH,
+    OK,
+    RUNS,
+    USAGE,
     AsJson,
+    CheckChoice,
+    Entry,
+    Inputs,
     Kernel,
     Machine,
+    Out,
     Params,
+    Seed,
     Settings,
     check_choice,
     example,
@@ -32,11 +42,6 @@ from .cli_options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-RUNS = Path("scalebox-runs")
-
-OK, MISMATCH, USAGE = 0, 1, 2
-"""Exit statuses: all is well; a result differs or the kernel is at fault; wrong usage or input."""
 
 BROKEN_PIPE = 128 + 13
 """Exit status when the reader of our output went away, as shells give it for SIGPIPE."""
@@ -72,14 +77,7 @@ def run(
     param: Params = None,
     set_: Settings = None,
     machine: Machine = None,
-    inputs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Inputs by parameter name: .npz, .hrry, a bundle, or an .npy file named like the "
-            "parameter; may be given again.",
-        ),
-    ] = None,
+    inputs: Inputs = None,
     golden: Annotated[
         Path | None,
         typer.Option(
@@ -90,28 +88,12 @@ def run(
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help="How outputs are compared; exact by default.")
     ] = None,
-    entry: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FUNCTION",
-            help="What to launch; else the only Orchestration function, or the only function.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the inputs that are drawn; 0 by default."),
-    ] = None,
+    entry: Entry = None,
+    seed: Seed = None,
     timing_only: Annotated[
         bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")
     ] = False,
-    checks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="What becomes of reads of bytes never written and of flags left over: "
-            "error, warn or off; error by default.",
-        ),
-    ] = None,
+    checks: CheckChoice = None,
     sum_: Annotated[
         str | None,
         typer.Option(
@@ -120,13 +102,15 @@ def run(
             help="Order of summation: group or sequential; group by default.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
+    cube: Annotated[
+        str | None,
         typer.Option(
-            metavar="DIR|FILE",
-            help=f"Folder for the bundle, or a file that ends in .hrry; by default below {RUNS}/.",
+            metavar="WHO",
+            help="Who multiplies: numba, or rtl, the cube's Verilog under Verilator, which also has "
+            "its cycles compared; numba by default.",
         ),
     ] = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a kernel and compare its outputs with golden numpy.
@@ -139,8 +123,11 @@ def run(
     from ..ir.numerics.elements import Summation
     from ..sim.device import Checks
     from .first_run import compilation_announced
+    from .rtl_cube import Multiplier
     from .run_command import RunOptions, run_kernel
 
+    if cube is not None:
+        check_choice("--cube", cube, (each.value for each in Multiplier))
     if checks is not None:
         check_choice("--checks", checks, (each.value for each in Checks))
     if sum_ is not None:
@@ -158,6 +145,7 @@ def run(
         functional=not timing_only,
         checks=checks,
         sum=sum_,
+        cube=cube,
         out=out,
         runs=RUNS,
     )
@@ -318,24 +306,18 @@ def show(
         print("\n".join(shown.lines()))
 
 
-@app.command(epilog=example("scalebox rtl -o build/rtl"))
-def rtl(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the Verilog files.")
-    ],
-    unit: Annotated[
-        str, typer.Option(metavar="UNIT", help="The unit to write: scale_decode or scale_pair.")
-    ] = "scale_decode",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write beside files that are not ours.")
-    ] = False,
-) -> None:
-    """Write the RTL as Verilog."""
-    from ..rtl.emit import UNITS, write_verilog
-
-    check_choice("--unit", unit, UNITS)
-    for path in write_verilog(output, unit=unit, force=force):
-        print(path)
+app.command(
+    epilog=example(
+        "scalebox cosim examples/mx_matmul.py",
+        "scalebox cosim examples/mx_matmul.py --set scale_beat_bytes=8 --json",
+    )
+)(cosim)
+app.command(
+    epilog=example(
+        "scalebox rtl -o build/rtl",
+        "scalebox rtl -o build/rtl --unit dot",
+    )
+)(rtl)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,12 @@ def example(*lines: str) -> str:
     return "\n".join(["Example:\n\n\b", *(f"  {line}" for line in lines)])
 
 
+OK, MISMATCH, USAGE = 0, 1, 2
+"""Exit statuses: all is well; a result differs or the kernel is at fault; wrong usage or input."""
+
+RUNS = Path("scalebox-runs")
+"""Where bundles go when nothing is said."""
+
 Kernel = Annotated[Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py).")]
 Params = Annotated[
     list[str] | None,
@@ -31,6 +37,40 @@ Machine = Annotated[
     typer.Option(
         metavar="NAME|FILE",
         help="A machine by name, or a TOML file; else the kernel file's MACHINE, or a5.",
+    ),
+]
+Inputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Inputs by parameter name: .npz, .hrry, a bundle, or an .npy file named like the "
+        "parameter; may be given again.",
+    ),
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FUNCTION",
+        help="What to launch; else the only Orchestration function, or the only function.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Seed of the inputs that are drawn; 0 by default."),
+]
+CheckChoice = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="What becomes of reads of bytes never written and of flags left over: "
+        "error, warn or off; error by default.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR|FILE",
+        help=f"Folder for the bundle, or a file that ends in .hrry; by default below {RUNS}/.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

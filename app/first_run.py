@@ -1,4 +1,4 @@
-"""Patience: the first run on a computer compiles the machine model, and says so."""
+"""Patience: the first run on a computer compiles the machine model, or hardware, and says so."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ MESSAGE = (
     "Compiling the machine model for this computer: half a minute, once. Later runs start at once."
 )
 
+CUBE_MESSAGE = "Compiling the cube's Verilog for this computer: about 40 seconds, once. Later runs start at once."
+_CUBE = "library-cube"
+
 
 @contextmanager
 def compilation_announced(stream: TextIO) -> Generator[None]:
-    """Within, say it once on `stream` when numba starts to compile, if `stream` is a terminal.
+    """Within, say it once on `stream` when something starts that takes long, if it is a terminal.
 
-    What numba finds in its cache on disk is not compiled, so that most runs say nothing.
+    That is numba when it compiles, and Verilator when it compiles the cube. What they find in their
+    caches on disk is not compiled, so that most runs say nothing.
     """
     if not stream.isatty():
         yield
         return
     from numba.core import event as compiler_events
+
+    from ..rtl.cosim.cache import builds_announced
+
+    def tell(build: str) -> None:
+        if build.startswith(_CUBE):
+            print(CUBE_MESSAGE, file=stream, flush=True)
 
     class Announcer(compiler_events.Listener):
         said = False
@@ -36,5 +46,5 @@ def compilation_announced(stream: TextIO) -> Generator[None]:
             pass
 
     untyped: Any = compiler_events
-    with untyped.install_listener("numba:compile", Announcer()):
+    with untyped.install_listener("numba:compile", Announcer()), builds_announced(tell):
         yield

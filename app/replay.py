@@ -108,6 +108,7 @@ def run_bundle(bundle: Bundle, title: str) -> Result:
         timing=options.get("timing", True),
         checks=options.get("checks", "error"),
         sum=options.get("sum", "group"),
+        cube=options.get("cube", "numba"),
     )
 
 

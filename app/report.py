@@ -74,12 +74,14 @@ class RunReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs from golden, nor, in a replay, from what was kept."""
+        """Whether nothing differs from golden, from the hardware, or from what a replay kept."""
         verdicts = [self.comparison, self.kept_golden]
         if self.kept is not None:
             verdicts.append(self.kept.outputs)
             if not self.kept.has_same_bytes:
                 return False
+        if self.result.cube is not None and not self.result.cube.ok:
+            return False
         return all(verdict is None or bool(verdict) for verdict in verdicts)
 
     @property
@@ -154,6 +156,7 @@ class RunReport:
             "macs_per_cycle": self.macs_per_cycle,
             "peak_macs_per_cycle": self.peak_macs_per_cycle,
             "pipes": [dict(core) for core in result.pipes],
+            "cube": None if result.cube is None else result.cube.as_json(),
             "outputs": outputs,
             "first_difference": None if first is None else difference_as_json(first),
             "hints": list(self.hints),
@@ -181,6 +184,8 @@ class RunReport:
         lines = [f"{self.title}: {result.entry} on machine {result.target.name}{source}", ""]
         lines += self._replayed()
         lines += self._verdict()
+        if result.cube is not None:
+            lines += result.cube.lines()
         lines += [f"warning  {warning}" for warning in self.warnings]
         if result.cycles:
             lines += self._cycles()
@@ -199,7 +204,7 @@ class RunReport:
         for line in self.lines(full=_FULL if can_draw else _FULL_ASCII):
             text = Text(line)
             text.highlight_regex(r"^(golden|replay)   equal( (bit|byte) for (bit|byte))?", "green")
-            text.highlight_regex(r"^(golden|replay)   DIFFERENT", "bold red")
+            text.highlight_regex(r"^(golden|replay|cube) +DIFFERENT", "bold red")
             text.highlight_regex(r"^warning", "yellow")
             text.highlight_regex(rf"{_FULL}+$", "cyan")
             console.print(text, soft_wrap=True)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from ..ir.core import Function
 
-CHECKS, SUM, RULE = "error", "group", "exact"
-"""What checks, the order of summation and the rule of comparison are when nothing is said."""
+CHECKS, SUM, CUBE, RULE = "error", "group", "numba", "exact"
+"""What checks, order of summation, multiplier and rule of comparison are when nothing is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,10 @@ class RunOptions:
     functional: bool = True
     checks: str | None = None
     sum: str | None = None
+    cube: str | None = None
     out: Path | None = None
     runs: Path = Path("scalebox-runs")
+    record_scales: bool = False
 
 
 def run_kernel(options: RunOptions) -> RunReport:
@@ -98,6 +100,8 @@ def run_kernel(options: RunOptions) -> RunReport:
         functional=options.functional,
         checks=options.checks or CHECKS,
         sum=sum_,
+        cube=options.cube or CUBE,
+        record_scales=options.record_scales,
     )
     program = None if source is None else source.program
     result = replace(result, program=program)
@@ -154,6 +158,7 @@ def _refuse_options_of_a_kernel(options: RunOptions) -> None:
         "--timing-only": not options.functional,
         "--checks": options.checks,
         "--sum": options.sum,
+        "--cube": options.cube,
     }
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SCALEBOX"
 MAJOR = 2
-MINOR = 0
+MINOR = 1
 _PREAMBLE = struct.Struct("<8sHHIQ")
 _CRC = struct.Struct("<I")
 _START = _PREAMBLE.size + _CRC.size
@@ -42,11 +42,13 @@ class Content(NamedTuple):
         header: Parsed JSON.
         payload: Instruction words.
         newer: Whether a newer minor version wrote it, so that unknown keys are no mistake.
+        minor: The minor version that wrote it.
     """
 
     header: object
     payload: bytes
     newer: bool
+    minor: int
 
 
 def pack(header: Json, payload: bytes) -> bytes:
@@ -92,7 +94,7 @@ def unpack(data: bytes) -> Content:
         )
         raise ExecutableError(message)
     body = _START + header_length
-    return Content(_parse(data[_START:body]), data[body:], minor > MINOR)
+    return Content(_parse(data[_START:body]), data[body:], minor > MINOR, minor)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:

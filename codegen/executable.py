@@ -7,7 +7,7 @@ of the host program can be imported from here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .host import Buffer, HostProgram, Output
 from .host_check import check_host
 from .isa.asm import format_program
 from .isa.encoding import decode_program
+from .isa.vocabulary import CoreKind
 from .kernel import Direction, Kernel, Layout, Param, ParamKind, View
 from .records import JsonReader, to_json
 from .tasks import Task, TaskGraph, expand
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 _WORD_BYTES = 16
+_CORE_SINCE = 1
+"""The minor version from which on a kernel tells its kind of core."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,8 @@ class Executable:
             ExecutableError: If the bytes are no executable, damaged, or inconsistent.
         """
         content = container.unpack(data)
+        if content.minor < _CORE_SINCE:
+            _say_core(content.header)
         try:
             header = JsonReader(lenient=content.newer).record(content.header, _Header, "the header")
             return header.executable(content.payload)
@@ -193,6 +198,7 @@ class _KernelHeader:
     span_table: tuple[Span, ...]
     span_indices: tuple[int, ...]
     notes: tuple[tuple[int, str], ...]
+    core: CoreKind
 
     @classmethod
     def of(cls, kernel: Kernel) -> _KernelHeader:
@@ -204,6 +210,7 @@ class _KernelHeader:
             kernel.span_table,
             kernel.span_indices,
             kernel.notes,
+            kernel.core,
         )
 
     def kernel(self, words: npt.NDArray[np.uint64]) -> Kernel:
@@ -220,6 +227,7 @@ class _KernelHeader:
             self.span_table,
             self.span_indices,
             self.notes,
+            self.core,
         )
 
 
@@ -257,9 +265,22 @@ class _Header:
         )
 
 
+def _say_core(header: object) -> None:
+    """Write into a header from before kernels told their kind of core that they are for the cube's."""
+    if not isinstance(header, dict):
+        return
+    kernels = cast("dict[str, object]", header).get("kernels")
+    if not isinstance(kernels, list):
+        return
+    for kernel in cast("list[object]", kernels):
+        if isinstance(kernel, dict):
+            cast("dict[str, object]", kernel).setdefault("core", CoreKind.AIC.value)
+
+
 def _kernel_text(kernel: Kernel) -> str:
     heading = [
-        f"kernel {kernel.name}",
+        f"kernel {kernel.name}"
+        + ("" if kernel.core is CoreKind.AIC else f" ({kernel.core.value})"),
         *(f"{_param_text(each)} {each.name}" for each in kernel.tensors),
         *(f"p{index} {each.dtype} {each.name}" for index, each in enumerate(kernel.scalars)),
         *(

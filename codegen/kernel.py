@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ..ir.errors import IRValueError, Span
 from .isa.encoding import encode_program
-from .isa.vocabulary import FieldKind, Flow
+from .isa.vocabulary import CoreKind, FieldKind, Flow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,6 +177,7 @@ class Kernel:
         span_table: Places in source text.
         span_indices: Per instruction an index into `span_table`, or -1 where it has no source.
         notes: Remarks on instructions, as (instruction index, text), by ascending index.
+        core: The kind of core that it is for.
 
     Raises:
         IRValueError: If a field points at something that is not there.
@@ -189,6 +190,7 @@ class Kernel:
     span_table: tuple[Span, ...] = ()
     span_indices: tuple[int, ...] = ()
     notes: tuple[tuple[int, str], ...] = ()
+    core: CoreKind = CoreKind.AIC
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -214,6 +216,7 @@ class Kernel:
         program: Sequence[Instruction],
         spans: Sequence[Span] = (),
         notes: Mapping[int, str] | None = None,
+        core: CoreKind = CoreKind.AIC,
     ) -> Kernel:
         """Return a kernel from one span per instruction, or none at all.
 
@@ -224,6 +227,7 @@ class Kernel:
             program: The instructions.
             spans: One per instruction; unknown spans are allowed.
             notes: Instruction index to remark.
+            core: The kind of core that it is for.
 
         Raises:
             IRValueError: As the class.
@@ -240,6 +244,7 @@ class Kernel:
             tuple(table),
             indices or (NO_SPAN,) * len(program),
             tuple(sorted((notes or {}).items())),
+            core,
         )
 
     @cached_property

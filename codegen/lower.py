@@ -20,7 +20,7 @@ from ..ir.passes.offset_requirements import joined
 from ..ir.passes.outline_scopes import OutlineScopes
 from ..ir.tensor_roots import returned_params
 from .bindings import Callee, params_of
-from .compilable import check_cores, check_returns, check_strides
+from .compilable import check_cores, check_dims, check_returns, check_strides
 from .emit import emit
 from .executable import Executable
 from .host import (
@@ -80,6 +80,7 @@ def lower(
     """
     check_nodes(program)
     check_cores(program)
+    check_dims(program)
     check_returns(program)
     check_strides(program)
     needs: dict[str, tuple[Requirement, ...]] = {}

@@ -31,6 +31,7 @@ from .core import (
     flatten_to_stmts,
 )
 from .dtypes import Index
+from .dynamic_dims import dynamic_dims
 from .expr import Call, ConstInt, Expr, GlobalVar, Submit, Type, UnknownType, Var
 from .node_check import check_nodes
 from .printer_text import Names, Writer
@@ -71,9 +72,11 @@ def python_print(
             check_nodes(node, launches=False)
             return _program_text(node, prefix, concise=concise)
         case Function():
-            printer = _FunctionPrinter(prefix, concise=concise)
-            text = "\n".join(printer.function(node))
-            return f"{_import_line(prefix)}\n\n{text}\n"
+            dims = _dims(Program([node], node.name, node.span), prefix)
+            printer = _FunctionPrinter(prefix, concise=concise, reserved=dims)
+            return "\n".join(
+                [_import_line(prefix), *dims.values(), "", *printer.function(node), ""]
+            )
         case Stmt():
             printer = _FunctionPrinter(prefix, concise=concise, mark_free=False)
             return "\n".join(printer.block(node, ()))
@@ -90,12 +93,21 @@ def _import_line(prefix: str) -> str:
 
 def _program_text(program: Program, prefix: str, *, concise: bool) -> str:
     name = program.name if program.name.isidentifier() else "Program"
-    lines = [f"# scalebox.program: {name}", _import_line(prefix), "", ""]
+    dims = _dims(program, prefix)
+    lines = [f"# scalebox.program: {name}", _import_line(prefix), "", *dims.values()]
+    lines += [""] * (2 if dims else 1)
     lines += [f"@{prefix}.program", f"class {name}:"]
     for position, function in enumerate(callees_first(program)):
-        body = _FunctionPrinter(prefix, concise=concise).function(function)
+        printer = _FunctionPrinter(prefix, concise=concise, reserved=dims)
+        body = printer.function(function)
         lines += [""] * (position > 0) + _indented(body)
     return "\n".join(lines) + "\n"
+
+
+def _dims(program: Program, prefix: str) -> dict[str, str]:
+    """Return the line that makes each dynamic dimension of a program, by its name."""
+    names = [var.name_hint for var in dynamic_dims(program)]
+    return {name: f'{name} = {prefix}.dynamic("{name}")' for name in names}
 
 
 def callees_first(program: Program) -> list[Function]:
@@ -142,10 +154,12 @@ def _indented(lines: Iterable[str]) -> list[str]:
 class _FunctionPrinter:
     """Prints one function, or statements of one."""
 
-    def __init__(self, prefix: str, *, concise: bool, mark_free: bool = True) -> None:
+    def __init__(
+        self, prefix: str, *, concise: bool, mark_free: bool = True, reserved: Iterable[str] = ()
+    ) -> None:
         self._prefix = prefix
         self._concise = concise
-        self._names = Names((prefix, "self", "float"), mark_free=mark_free)
+        self._names = Names((prefix, "self", "float", *reserved), mark_free=mark_free)
         self._write = Writer(prefix, self._names)
 
     # ------------------------------------------------------------------------ functions

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .cast_mode import CastMode
 from .dtypes import DType, Index, Int64
+from .dynamic_dims import is_dynamic
 from .expr import (
     DUMP_VARS,
     BinaryExpr,
@@ -39,6 +40,7 @@ from .expr import (
     Var,
 )
 from .language.names import dtype_name, enum_name
+from .numerics.functions import Comparison
 from .types import (
     CommCtxType,
     CompactMode,
@@ -87,7 +89,9 @@ class Names:
         return self._names[var]
 
     def use(self, var: Var) -> str:
-        """Return the name of a variable that is used here."""
+        """Return the name of a variable that is used here; a dynamic dimension has its own."""
+        if is_dynamic(var):
+            return var.name_hint
         if var not in self._names and self._mark_free:
             self._names[var] = self._fresh(f"{var.name_hint}__FREE_VAR")
         return self.define(var)
@@ -280,12 +284,24 @@ class Writer:
                 raise AssertionError(message)
 
     def _call(self, expr: Call) -> str:
-        parts = [self.expr(arg) for arg in expr.args]
+        parts = self._arguments(expr)
         parts += [f"{name}={self.value(value)}" for name, value in expr.kwargs.items()]
         if expr.attrs:
             parts.append(f"attrs={self.value(expr.attrs)}")
         owner = "self" if isinstance(expr.op, GlobalVar) else self.prefix
         return f"{owner}.{expr.op.name}({', '.join(parts)})"
+
+    def _arguments(self, expr: Call) -> list[str]:
+        """Return the operands: by position, but for those that an attribute may stand before."""
+        from .ops import ROWS
+
+        row = ROWS.get(expr.op.name)
+        names = [operand.name for operand in row.operands] if row is not None else []
+        plain = len(expr.args) if row is None else row.leading
+        return [
+            self.expr(arg) if i >= len(names) or i < plain else f"{names[i]}={self.expr(arg)}"
+            for i, arg in enumerate(expr.args)
+        ]
 
     def _submit(self, expr: Submit) -> str:
         word = "submit" if expr.core_num is None else "spmd_submit"
@@ -312,7 +328,7 @@ class Writer:
     def value(self, value: object) -> str:
         """Return the value of an attribute, of a keyword, or of a field of a view."""
         match value:
-            case CastMode():
+            case CastMode() | Comparison():
                 return self.value(value.name)
             case Enum():
                 name = enum_name(type(value))

@@ -95,12 +95,30 @@ class Target:
     mad_4bit_k_elements: int = count(
         "Elements of K that a step takes of 4-bit operands.", unit=Unit.ELEMENTS, most=4096
     )
+    mad_16bit_k_elements: int = count(
+        "Elements of K that a step takes of 16-bit operands.", unit=Unit.ELEMENTS, most=4096
+    )
+    mad_32bit_k_elements: int = count(
+        "Elements of K that a step takes of 32-bit operands.", unit=Unit.ELEMENTS, most=4096
+    )
+    mad_32bit_passes: int = count("Passes of a step on 32-bit operands.", most=64)
     mad_pairs: tuple[tuple[str, str], ...] = spec(
         FieldType.PAIRS, Unit.COUNT, "Element types of left and right that mad_mx multiplies."
     )
     vector_casts: tuple[tuple[str, str], ...] = spec(
         FieldType.CASTS, Unit.COUNT, "Conversions that a vector core has an instruction for."
     )
+    vector_step_bytes: int = size("What a vector core works on in one step.", least=32)
+    vector_startup_cycles: int = cycles("From the start of a vector instruction to its first step.")
+    vector_issue_cycles: int = cycles("A step of a vector instruction.", least=1)
+    vector_quant_issue_cycles: int = cycles("A step of quantising.", least=1)
+    vector_drain_cycles: int = cycles("From the last result of a vector instruction to its end.")
+    vector_move_cycles: int = cycles("Latency of what only loads and stores.")
+    vector_add_cycles: int = cycles("Latency of sums and whatever is as simple.")
+    vector_mul_cycles: int = cycles("Latency of products.")
+    vector_exp_cycles: int = cycles("Latency of exp and the other functions but those of division.")
+    vector_div_cycles: int = cycles("Latency of quotients, remainders and reciprocals.")
+    ub_to_l1_bytes_per_cycle: float = rate("From a vector core's UB to the cube core's L1.")
     scale_beat_bytes: int = spec(
         FieldType.INTEGER,
         Unit.BYTES,
@@ -110,6 +128,9 @@ class Target:
         power_of_two=True,
     )
     scale_buffered_boxes: int = count("Boxes that a side of the scale-decode unit holds.", most=64)
+    scale_read_cycles: int = cycles(
+        "From a request of the scale-decode unit to the first beat of its box.", least=1
+    )
 
     drain_fixed_cycles: float = cycles("What every store from L0C takes.", whole=False)
     drain_row_cycles: float = cycles("Least time of a row.", whole=False)

@@ -65,5 +65,7 @@ def tile_bytes(tile: TileType) -> int:
             return round_up(rows, FRACTAL_ROWS) * round_up(cols, wide) * bits // 8
         case (_, TileLayout.col_major, _):
             return round_up(rows, c0_elements(bits)) * round_up(cols, FRACTAL_ROWS) * bits // 8
+        case (TileLayout.col_major, TileLayout.none_box, _):
+            return cols * round_up(-(-rows * bits // 8), FRACTAL_BYTES)
         case _:
             return rows * round_up(-(-cols * bits // 8), FRACTAL_BYTES)

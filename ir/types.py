@@ -248,12 +248,20 @@ SCALE_ARRANGEMENT = {
 def implicit_tile_view(shape: Dims, space: MemorySpace | None) -> TileView:
     """Return the view that `space` gives a tile of `shape` when nothing else is said.
 
-    A rank-2 Mat tile of a single row is a plain row vector (a bias, or a GEMV operand).
+    A rank-2 Mat tile of a single row is a plain row vector (a bias, or a GEMV operand); a rank-2 Vec tile
+    of a single column has its elements one behind the other.
     """
     blayout, slayout, fractal = _ARRANGEMENT[space]
+    if space is MemorySpace.Vec and is_column(shape):
+        blayout = _COL
     if space is MemorySpace.Mat and len(shape) == 2 and constant_dim(shape[0]) == 1:
         blayout, slayout, fractal = _ARRANGEMENT[MemorySpace.Bias]
     return TileView(blayout=blayout, slayout=slayout, fractal=fractal)
+
+
+def is_column(shape: Dims) -> bool:
+    """Return whether a shape is that of a matrix with one column and several rows."""
+    return len(shape) == 2 and constant_dim(shape[1]) == 1 and constant_dim(shape[0]) != 1
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -9,17 +9,18 @@ neither a zero nor a sign.
   nothing wraps; beside a set NaN flag it means nothing.
 * A **combined exponent** is the exact sum of two exponents, one bit wider than either.
 
-`pack_box` and `unpack_decoded_box` are the one place where a word on a wire becomes Python's
-numbers.
+A word of the scale-decode unit is a table of fields in `codegen.isa.scale_unit`; `word_layout` makes
+the layout of any such table.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from amaranth.hdl import Const, Value, signed, unsigned
 from amaranth.lib import data
 
+from ..codegen.isa.scale_unit import BEATS_BYTES, EXPONENT_BITS, HALF, RECORD, Field
 from ..ir.dtypes import DType
 from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..ir.dtypes.formats import format_of
@@ -27,6 +28,8 @@ from ..ir.errors import IRTypeError, IRValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from amaranth.hdl import Shape
 
 _E8M0 = format_of(DType.E8M0)
 assert _E8M0.nan_code is not None, "E8M0 has a NaN code"
@@ -39,11 +42,19 @@ EXPONENT = signed(CODE.width + 1)
 COMBINED_EXPONENT = signed(EXPONENT.width + 1)
 
 
-class DecodedBox(NamedTuple):
-    """A decoded box as numbers, one entry a lane."""
+COMBINED: Final = (
+    Field(
+        "exponent",
+        COMBINED_EXPONENT.width,
+        "Exact sums of a row's and a column's exponent, entry `row * 16 + column`.",
+        BOX_ROWS * BOX_ROWS,
+        signed=True,
+    ),
+    Field("is_nan", 1, "Whether either scale of a pair is NaN.", BOX_ROWS * BOX_ROWS),
+)
+"""Every pair of a half of a record, combined: what a unit built with `combined` adds."""
 
-    exponents: tuple[int, ...]
-    is_nan: tuple[bool, ...]
+assert EXPONENT.width == EXPONENT_BITS, "the unit's records carry whole exponents"
 
 
 def exponent_of(code: Value) -> Value:
@@ -56,8 +67,8 @@ def is_nan_code(code: Value) -> Value:
     return code == Const(NAN_CODE)
 
 
-def check_count(what: str, value: object) -> int:
-    """Return `value` if it is a positive integer.
+def check_beat_bytes(what: str, value: object) -> int:
+    """Return `value` if a beat can have so many bytes.
 
     Args:
         what: What the error calls it.
@@ -65,50 +76,56 @@ def check_count(what: str, value: object) -> int:
 
     Raises:
         IRTypeError: If it is not an integer.
-        IRValueError: If it is below 1.
+        IRValueError: If it is none of `BEATS_BYTES`.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         message = f"{what} must be an integer, not {value!r}"
         raise IRTypeError(message)
-    if value < 1:
-        message = f"{what} must be at least 1, not {value}"
+    if value not in BEATS_BYTES:
+        message = f"{what} must be one of {', '.join(map(str, BEATS_BYTES))}, not {value}"
         raise IRValueError(message)
     return value
 
 
-def box_layout(*, rows: int = BOX_ROWS, groups: int = BOX_GROUPS) -> data.ArrayLayout:
-    """Return the layout of a box: a code a lane, lane `row * groups + group`, lane 0 lowest."""
-    return data.ArrayLayout(CODE, rows * groups)
+def check_flag(what: str, value: object) -> bool:
+    """Return `value` if it is a truth value.
+
+    Args:
+        what: What the error calls it.
+        value: The candidate.
+
+    Raises:
+        IRTypeError: If it is neither True nor False.
+    """
+    if not isinstance(value, bool):
+        message = f"{what} must be True or False, not {value!r}"
+        raise IRTypeError(message)
+    return value
 
 
-def decoded_box_layout(*, rows: int = BOX_ROWS, groups: int = BOX_GROUPS) -> data.StructLayout:
-    """Return the layout of a decoded box: every lane's exponent, then every lane's NaN flag."""
-    lanes = rows * groups
-    return data.StructLayout(
-        {"exponent": data.ArrayLayout(EXPONENT, lanes), "is_nan": data.ArrayLayout(1, lanes)}
-    )
+def word_layout(fields: Iterable[Field]) -> data.StructLayout:
+    """Return the layout of a word, its first field in the low bits."""
+    return data.StructLayout({field.name: _shape_of(field) for field in fields})
 
 
-def pack_box(codes: Iterable[int]) -> int:
-    """Return the word that carries the codes of a box, lane 0 in the low bits."""
-    word = 0
-    for lane, code in enumerate(codes):
-        word |= int(code) << (lane * CODE.width)
-    return word
+def beat_layout(beat_bytes: int) -> data.ArrayLayout:
+    """Return the layout of a beat: consecutive codes of a box, the first in the low bits."""
+    return data.ArrayLayout(CODE, beat_bytes)
 
 
-def unpack_decoded_box(word: int, *, rows: int = BOX_ROWS, groups: int = BOX_GROUPS) -> DecodedBox:
-    """Return the numbers that a word of `decoded_box_layout` carries."""
-    layout, lanes = decoded_box_layout(rows=rows, groups=groups), rows * groups
-    exponents = _fields(word >> layout["exponent"].offset, EXPONENT.width, lanes)
-    flags = _fields(word >> layout["is_nan"].offset, 1, lanes)
-    sign = 1 << (EXPONENT.width - 1)
-    return DecodedBox(
-        exponents=tuple((field ^ sign) - sign for field in exponents),
-        is_nan=tuple(bool(field) for field in flags),
-    )
+def record_layout(*, combined: bool = False) -> data.StructLayout:
+    """Return the layout of a record: its fields, `halves`, and `combined` where asked for.
+
+    Args:
+        combined: Whether every pair of a row and a column of either half follows, combined.
+    """
+    members: dict[str, Any] = {field.name: _shape_of(field) for field in RECORD}
+    members["halves"] = data.ArrayLayout(word_layout(HALF), BOX_GROUPS)
+    if combined:
+        members["combined"] = data.ArrayLayout(word_layout(COMBINED), BOX_GROUPS)
+    return data.StructLayout(members)
 
 
-def _fields(word: int, width: int, count: int) -> list[int]:
-    mask = (1 << width) - 1
-    return [(word >> (index * width)) & mask for index in range(count)]
+def _shape_of(field: Field) -> Shape | data.ArrayLayout:
+    entry = signed(field.bits) if field.signed else unsigned(field.bits)
+    return entry if field.count == 1 else data.ArrayLayout(entry, field.count)

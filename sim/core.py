@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .decode import Action
+from ..ir.numerics.elements import Summation
+from . import plain, vector
+from .decode import OPERANDS, Action
 from .drain import l0c_to_gm
 from .faultcodes import UNWRITTEN, new_fault
-from .jit import compiled
+from .jit import compiled, inner
 from .kernels import (
     CHECK,
     MOVE,
     REPORT,
+    SPACE,
     TRACK,
+    UNIT,
     Memory,
     gm_to_l1_boxes,
     gm_to_l1_nz,
@@ -29,10 +33,14 @@ from .kernels import (
     l1_to_l0a,
     l1_to_l0b,
     l1_to_scale,
+    local_ok,
 )
 from .l0 import mad_ok
 from .matmul import mad_mx
 from .memory import LocalMemory
+from .plain import fix_to_gm_ok, fix_to_ub_ok, plain_mad_ok
+from .tiles import MAX_TILES
+from .ub import gm_to_ub, ub_to_gm, ub_to_gm_boxes, ub_to_l1, ub_to_l1_nz
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from .matmul import CubeEngine
     from .memory import GlobalMemory
     from .scalar import Stream
+    from .scale_recorder import ScaleRecorder
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
@@ -57,6 +66,26 @@ _L0A, _L0B, _BIAS = (
 )
 _SCALE, _DRAIN, _MAD = (
     int(action) for action in (Action.L1_TO_SCALE, Action.L0C_TO_GM, Action.MAD_MX)
+)
+_GM_TO_UB, _UB_TO_GM, _UB_TO_GM_BOXES, _UB_TO_L1, _UB_TO_L1_NZ = (
+    int(action)
+    for action in (
+        Action.GM_TO_UB,
+        Action.UB_TO_GM,
+        Action.UB_TO_GM_BOXES,
+        Action.UB_TO_L1,
+        Action.UB_TO_L1_NZ,
+    )
+)
+_PLAIN_MAD, _FIX_TO_GM, _FIX_TO_UB, _VECTOR, _VECTOR_AT = (
+    int(action)
+    for action in (
+        Action.MAD,
+        Action.FIX_TO_GM,
+        Action.FIX_TO_UB,
+        Action.VECTOR,
+        Action.VECTOR_AT,
+    )
 )
 
 
@@ -77,11 +106,23 @@ class Core:
         target: The machine.
         gm: The global memory.
         engine: Who multiplies.
+        scales: Who keeps the scales of every mad, if anyone.
+        order: The order in which products without scales meet the accumulator.
     """
 
-    def __init__(self, target: Target, gm: GlobalMemory, engine: CubeEngine) -> None:
+    def __init__(
+        self,
+        target: Target,
+        gm: GlobalMemory,
+        engine: CubeEngine,
+        scales: ScaleRecorder | None = None,
+        *,
+        order: Summation = Summation.GROUP,
+    ) -> None:
+        self.order = order
         self.local = LocalMemory(target)
         self.engine = engine
+        self.scales = scales
         self.memory = Memory(
             gm.data,
             gm.written,
@@ -140,8 +181,13 @@ class Core:
             if mode != CHECK and decoded.action[stream.static[record]] == Action.MAD_MX:
                 outcome = mad_mx(self.memory, operands, self.engine, fault, now)
                 done = outcome.done
+                if done and self.scales is not None:
+                    self.scales.add(self.memory, operands, int(stream.static[record]))
                 if outcome.padding:
                     on_problem(Problem(record, tuple(fault.tolist()), padding=True))
+                place += done
+            elif mode != CHECK and decoded.action[stream.static[record]] >= Action.MAD:
+                done = self._apply(decoded, stream, views, record, fault, now)
                 place += done
             else:
                 stop = place + 1 if quiet else len(order)
@@ -170,6 +216,25 @@ class Core:
                     return
                 assert problem.fault[0] == UNWRITTEN, "only such reads can be passed over"
                 quiet = True
+
+    def _apply(
+        self, decoded: Decoded, stream: Stream, views: Table, record: int, fault: Line, mode: int
+    ) -> bool:
+        """Execute a record whose meaning is numpy's; return whether it was done."""
+        item = int(stream.static[record])
+        operands = decoded.operands[item]
+        registers: list[int] = stream.registers[record].tolist()
+        match Action(int(decoded.action[item])):
+            case Action.MAD:
+                return plain.mad(self.memory, operands, self.order, fault, mode)
+            case Action.FIX_TO_GM:
+                r0, r1 = registers
+                return plain.fix_to_gm(self.memory, views, operands, r0, r1, fault, mode)
+            case Action.FIX_TO_UB:
+                return plain.fix_to_ub(self.memory, operands, fault, mode)
+            case _:
+                each = decoded.kernel.program[item]
+                return vector.execute(self.memory, each, registers, fault, mode)
 
 
 @compiled
@@ -200,9 +265,9 @@ def run_movements(
         item = static[record]
         action, op = action_of[item], operands[item]
         r0, r1 = registers[record, 0], registers[record, 1]
+        if (action == _MAD or action >= _PLAIN_MAD) and mode != CHECK:
+            return place
         if action == _MAD:
-            if mode != CHECK:
-                return place
             good = mad_ok(memory, views, op, r0, r1, fault, mode)
         elif action == _NZ:
             good = gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
@@ -222,9 +287,46 @@ def run_movements(
             good = l1_to_bias(memory, views, op, r0, r1, fault, mode)
         elif action == _DRAIN:
             good = l0c_to_gm(memory, views, op, r0, r1, fault, mode)
+        elif action == _GM_TO_UB:
+            good = gm_to_ub(memory, views, op, r0, r1, fault, mode)
+        elif action == _UB_TO_GM:
+            good = ub_to_gm(memory, views, op, r0, r1, fault, mode)
+        elif action == _UB_TO_GM_BOXES:
+            good = ub_to_gm_boxes(memory, views, op, r0, r1, fault, mode)
+        elif action == _UB_TO_L1:
+            good = ub_to_l1(memory, views, op, r0, r1, fault, mode)
+        elif action == _UB_TO_L1_NZ:
+            good = ub_to_l1_nz(memory, views, op, r0, r1, fault, mode)
+        elif action == _PLAIN_MAD:
+            good = plain_mad_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _FIX_TO_GM:
+            good = fix_to_gm_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _FIX_TO_UB:
+            good = fix_to_ub_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _VECTOR:
+            good = _tiles_ok(memory, op, 0, 0, fault)
+        elif action == _VECTOR_AT:
+            good = _tiles_ok(memory, op, r1, r0, fault)
         else:
             good = True
         if not good:
             return place
         place += 1
     return place
+
+
+@inner
+def _tiles_ok(memory: Memory, op: Line, first: int, second: int, fault: Line) -> bool:
+    """Return whether the tiles of a vector instruction lie inside UB.
+
+    The first one lies `first` units further than it says, the second one `second` units.
+    """
+    for tile in range(MAX_TILES):
+        address, size = op[OPERANDS + 2 * tile], op[OPERANDS + 2 * tile + 1]
+        if tile == 0:
+            address += first * UNIT
+        elif tile == 1:
+            address += second * UNIT
+        if size and not local_ok(memory, SPACE.ub, address, size, fault):
+            return False
+    return True

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import Convert, ElementType, Space, TimingClass
+from ..codegen.isa.vocabulary import (
+    Convert,
+    ElementType,
+    FixConvert,
+    PlainType,
+    Space,
+    TimingClass,
+)
 from ..ir.dtypes.boxes import BOX_BYTES
 from ..ir.errors import ExecutableError
 from .decode import CONVERT_BITS
+from .scale_supply import starved_cycles
+from .vector_costs import vector_cycles
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,15 +40,37 @@ CUBE: Final = 16
 OPERAND_BOX_BYTES: Final = 512
 """A box of 16 rows by 32 bytes."""
 
+_MADS: Final = (TimingClass.MAD, TimingClass.PLAIN_MAD)
+
 
 def mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
-    """Return the cycles of an m x k x n mad on operands of `bits` bits: head and steps."""
-    return target.mad_head_cycles + mad_steps(target, m=m, k=k, n=n, bits=bits)
+    """Return the cycles of an m x k x n mad on operands of `bits` bits.
+
+    They are head, steps, and the cycles in which a step waits for its scales.
+    """
+    starved = mad_starved_cycles(target, m=m, k=k, n=n, bits=bits)
+    return target.mad_head_cycles + mad_steps(target, m=m, k=k, n=n, bits=bits) + starved
 
 
 def mad_steps(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
     """Return the cube steps of an m x k x n mad, one a cycle."""
     return ceil(m / CUBE) * ceil(n / CUBE) * ceil(k / target.mad_k_elements(bits))
+
+
+def mad_starved_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+    """Return the cycles of a mad in which the cube waits for scales; none with a wide beat."""
+    tiles = ceil(m / CUBE) * ceil(n / CUBE)
+    return starved_cycles(target, tiles=tiles, k=k, bits=bits)
+
+
+def plain_mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+    """Return the cycles of an m x k x n mad without scales on operands of `bits` bits."""
+    depth, passes = target.mad_8bit_k_elements, 1
+    if bits == PlainType.FP16.bits:
+        depth = target.mad_16bit_k_elements
+    elif bits == PlainType.FP32.bits:
+        depth, passes = target.mad_32bit_k_elements, target.mad_32bit_passes
+    return target.mad_head_cycles + passes * ceil(m / CUBE) * ceil(n / CUBE) * ceil(k / depth)
 
 
 def gm_load_cycles(target: Target, *, size_bytes: int) -> int:
@@ -99,7 +130,7 @@ def macs(kernel: Kernel) -> Line:
     """Return the multiplications of each instruction, int64 [n]; those of a mad are m · k · n."""
     return np.array(
         [
-            each["m"] * each["k"] * each["n"] if each.row.timing is TimingClass.MAD else 0
+            each["m"] * each["k"] * each["n"] if each.row.timing in _MADS else 0
             for each in kernel.program
         ],
         np.int64,
@@ -109,7 +140,7 @@ def macs(kernel: Kernel) -> Line:
 def path_of(instruction: Instruction) -> str | None:
     """Return from where to where an instruction moves bytes, as "L1->L0A", or None."""
     row = instruction.row
-    if row.timing is TimingClass.MAD or not row.writes:
+    if row.timing in (*_MADS, TimingClass.VECTOR) or not row.writes:
         return None
     return f"{row.reads[0].name}->{row.writes[0].name}"
 
@@ -130,19 +161,32 @@ def _cycles(kernel: Kernel, index: int, target: Target) -> int:
         case TimingClass.MAD:
             bits = _checked_pair(kernel, index, target)
             return mad_cycles(target, m=each["m"], k=each["k"], n=each["n"], bits=bits)
+        case TimingClass.PLAIN_MAD:
+            bits = PlainType(each["a_type"]).bits
+            return plain_mad_cycles(target, m=each["m"], k=each["k"], n=each["n"], bits=bits)
         case TimingClass.DRAIN:
             return drain_cycles(target, rows=each["rows"], cols=each["cols"])
+        case TimingClass.UB_STORE:
+            return gm_load_cycles(target, size_bytes=size)
+        case TimingClass.UB_TO_L1:
+            return ceil(size / target.ub_to_l1_bytes_per_cycle)
+        case TimingClass.VECTOR:
+            return vector_cycles(target, each)
         case TimingClass.SCALAR | TimingClass.BRANCH | TimingClass.FLAG | TimingClass.BARRIER:
             return 0
 
 
 def _bytes(kernel: Kernel, each: Instruction) -> int:
     match each.row.timing:
-        case TimingClass.GM_LOAD if each.row.has("nj"):
+        case TimingClass.UB_TO_L1 if each.row.has("units"):
+            return each["lines"] * each["units"] * BOX_BYTES
+        case TimingClass.UB_TO_L1:
+            return each["rows"] * each["cols"] * each["bits"] // 8
+        case TimingClass.GM_LOAD | TimingClass.UB_STORE if each.row.has("nj"):
             return each["ni"] * each["nj"] * BOX_BYTES
         case TimingClass.GM_LOAD if each.row.has("row_boxes"):
             return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
-        case TimingClass.GM_LOAD:
+        case TimingClass.GM_LOAD | TimingClass.UB_STORE:
             rows = each["rows"] if each.row.has("rows") else 1
             return ceil(rows * each["cols"] * kernel.views[each["view"]].bits / 8)
         case TimingClass.L0A_LOAD:
@@ -154,6 +198,8 @@ def _bytes(kernel: Kernel, each: Instruction) -> int:
             return each["row_boxes"] * each["col_boxes"] * BOX_BYTES
         case TimingClass.BIAS_LOAD:
             return each["bytes"]
+        case TimingClass.DRAIN if each.row.has("relu"):
+            return each["rows"] * each["cols"] * FixConvert(each["convert"]).bits // 8
         case TimingClass.DRAIN:
             return each["rows"] * each["cols"] * CONVERT_BITS[Convert(each["convert"])] // 8
         case _:

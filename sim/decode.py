@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ..codegen.isa.cluster import CORE_FLAG_IDS
 from ..codegen.isa.encoding import decode_columns
 from ..codegen.isa.table import AT, BY_OPCODE, FLAG_IDS, ROWS
-from ..codegen.isa.vocabulary import Convert, FieldKind, Pipe
+from ..codegen.isa.vocabulary import ClusterCore, Convert, FieldKind, FixConvert, Pipe
 from ..ir.errors import ExecutableError
 from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
+from .tiles import MAX_TILES, tiles_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,11 +91,25 @@ class Action(IntEnum):
     L0C_TO_GM = 8
     MAD_MX = 9
     GM_TO_L1_NZ_BOXES = 10
+    GM_TO_UB = 11
+    UB_TO_GM = 12
+    UB_TO_GM_BOXES = 13
+    UB_TO_L1 = 14
+    UB_TO_L1_NZ = 15
+    MAD = 16
+    """From here on what Python executes; the jitted loop checks its bounds only."""
+    FIX_TO_GM = 17
+    FIX_TO_UB = 18
+    VECTOR = 19
+    VECTOR_AT = 20
 
 
 WRITES: Final = "writes"
 """Stands among an action's fields for the memory that the row of the table says is written."""
 
+_UB_FIELDS: Final = ("view", "ub", "rows", "cols", "pitch")
+_MAD_FIELDS: Final = ("c", "a", "b", "bias", "m", "k", "n", "a_type", "b_type", "init")
+_FIX_FIELDS: Final = ("rows", "cols", "src_boxes", "convert", "relu")
 _SCALE_FIELDS: Final = ("src", "dst", "row_boxes", "col_boxes", "src_pitch", WRITES)
 
 ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
@@ -113,22 +129,51 @@ ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
     "l1_to_scale_b": (Action.L1_TO_SCALE, _SCALE_FIELDS),
     "l1_to_bias": (Action.L1_TO_BIAS, ("src", "dst", "bytes")),
     "l0c_to_gm": (Action.L0C_TO_GM, ("view", "l0c", "rows", "cols", "src_rows", "convert")),
-    "mad_mx": (
-        Action.MAD_MX,
-        ("c", "a", "b", "bias", "m", "k", "n", "a_type", "b_type", "init"),
+    "mad_mx": (Action.MAD_MX, _MAD_FIELDS),
+    "mad": (Action.MAD, _MAD_FIELDS),
+    "l0c_to_gm_fix": (Action.FIX_TO_GM, ("view", "l0c", *_FIX_FIELDS)),
+    "l0c_to_ub": (Action.FIX_TO_UB, ("ub", "l0c", *_FIX_FIELDS, "core", "pitch")),
+    "gm_to_ub": (Action.GM_TO_UB, _UB_FIELDS),
+    "ub_to_gm": (Action.UB_TO_GM, _UB_FIELDS),
+    "ub_to_gm_boxes": (Action.UB_TO_GM_BOXES, ("view", "ub", "ni", "nj", "ub_nj")),
+    "ub_to_l1": (Action.UB_TO_L1, ("ub", "l1", "lines", "units", "ub_pitch", "l1_pitch")),
+    "ub_to_l1_nz": (
+        Action.UB_TO_L1_NZ,
+        ("ub", "l1", "bits", "rows", "cols", "l1_rows", "pitch"),
     ),
 }
 """Mnemonic to datapath and the fields that it wants, in the datapath's own order."""
 ACTIONS.update(
-    (row.mnemonic, ACTIONS[row.mnemonic.removesuffix(AT)]) for row in ROWS if row.has("xo")
+    (row.mnemonic, ACTIONS[row.mnemonic.removesuffix(AT)])
+    for row in ROWS
+    if row.has("xo") and row.pipe is Pipe.MTE1
+)
+ACTIONS.update(
+    (
+        row.mnemonic,
+        (
+            Action.VECTOR_AT if row.has("xo") else Action.VECTOR,
+            tuple(each.name for each in row.fields if each.kind is not FieldKind.REG),
+        ),
+    )
+    for row in ROWS
+    if row.pipe is Pipe.V
 )
 
 IDENTITIES: Final = {"block_idx": 0, "block_num": 1}
 """What a block reads of its place in the grid, as a number behind the kernel's scalar arguments."""
 
-ROLES: Final = {"set_flag": Role.SET, "wait_flag": Role.WAIT, "pipe_barrier": Role.BARRIER}
+ROLES: Final = {
+    "set_flag": Role.SET,
+    "wait_flag": Role.WAIT,
+    "pipe_barrier": Role.BARRIER,
+    "set_core_flag": Role.SET,
+    "wait_core_flag": Role.WAIT,
+}
 
 OPERANDS: Final = max(len(fields) for _, fields in ACTIONS.values())
+TILES: Final = 2 * MAX_TILES
+"""Columns behind the operands of a vector instruction: address and bytes of each tile in UB."""
 SCALAR_WORDS: Final = 5
 """Columns of the scalar table: operation, destination, left, right (-1: immediate), immediate."""
 
@@ -136,7 +181,10 @@ PIPES: Final = len(Pipe) - 1
 """Queues, S among them; `Pipe.ALL`, the last of them, is none."""
 
 FLAG_PIPES: Final = len(Pipe)
-FLAG_SLOTS: Final = FLAG_PIPES * FLAG_PIPES * FLAG_IDS
+PIPE_FLAG_SLOTS: Final = FLAG_PIPES * FLAG_PIPES * FLAG_IDS
+_FLAGS_OF_CORE: Final = len(ClusterCore) * CORE_FLAG_IDS
+FLAG_SLOTS: Final = PIPE_FLAG_SLOTS + 2 * _FLAGS_OF_CORE
+"""Behind the flags between pipes stand those to another core of the cluster, then those of one."""
 
 TRANSFER_WORDS: Final = 7
 """Columns of the transfer table: does it touch GM, bit address where both registers are zero, bits
@@ -144,7 +192,7 @@ per step of either register, rows, bytes from row to row, bytes of a row."""
 
 CONVERT_BITS: Final = {Convert.FP32: 32, Convert.BF16: 16, Convert.FP16: 16}
 
-_VIEW_BITS: Final = {"gm_to_l1_nz": (4, 8, 16, 32), "gm_to_l1_row": (4, 8, 16, 32)}
+_VIEW_BITS: Final = (4, 8, 16, 32)
 _BOX_TAIL: Final = ((16, 2), (2, 1))
 _NZ_BITS: Final = (8, 16, 32)
 
@@ -160,7 +208,8 @@ class Decoded:
         role: int64 [n], as `Role`.
         flags: Slot of the flag counter, (src * pipes + dst) * 8 + id, int64 [n]; 0 if none.
         action: int64 [n], as `Action`.
-        operands: int64 [n, OPERANDS].
+        operands: int64 [n, OPERANDS + TILES]; addresses and sizes of a vector instruction's tiles
+            stand from column OPERANDS on.
     """
 
     kernel: Kernel
@@ -190,10 +239,12 @@ def decode(kernel: Kernel) -> Decoded:
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        np.zeros((count, OPERANDS), np.int64),
+        np.zeros((count, OPERANDS + TILES), np.int64),
     )
     for index in range(count):
         row = BY_OPCODE[int(opcodes[index])]
+        if row.core not in (None, kernel.core):
+            raise _wrong_core(kernel, index, row)
         named = {f.name: int(v) for f, v in zip(row.fields, values[index], strict=False)}
         decoded.scalar[index] = _scalar_words(row, named, len(kernel.scalars))
         if row.mnemonic in ROLES:
@@ -206,13 +257,37 @@ def decode(kernel: Kernel) -> Decoded:
             decoded.operands[index, : len(fields)] = [named[name] for name in fields]
             if "view" in named:
                 _check_view(kernel, index, row, named)
+            if action in (Action.VECTOR, Action.VECTOR_AT):
+                flat = [part for tile in tiles_of(row.mnemonic, named) for part in tile.extent]
+                decoded.operands[index, OPERANDS : OPERANDS + len(flat)] = flat
     return decoded
+
+
+def _wrong_core(kernel: Kernel, index: int, row: Row) -> ExecutableError:
+    assert row.core is not None, "what both kinds have is on no wrong core"
+    message = (
+        f"Instruction {index} ({row.mnemonic}) of kernel {kernel.name!r} must be in a kernel of a "
+        f"core that has it ({row.core.value}), not of {kernel.core.value}."
+    )
+    return ExecutableError(message, kernel.span(index))
 
 
 def flag_of(slot: int) -> tuple[Pipe, Pipe, int]:
     """Return source pipe, destination pipe and id of a flag slot."""
+    assert slot < PIPE_FLAG_SLOTS, "a flag between cores joins no two pipes"
     pair, number = divmod(slot, FLAG_IDS)
     return Pipe(pair // FLAG_PIPES), Pipe(pair % FLAG_PIPES), number
+
+
+def flag_text(slot: int) -> str:
+    """Return source, destination and id of a flag slot as text, "MTE2->MTE1 0"."""
+    if slot < PIPE_FLAG_SLOTS:
+        source, destination, number = flag_of(slot)
+        return f"{source.name}->{destination.name} {number}"
+    place = slot - PIPE_FLAG_SLOTS
+    number = place % CORE_FLAG_IDS
+    core = ClusterCore(place // CORE_FLAG_IDS % len(ClusterCore)).name
+    return f"{core}-> {number}" if place >= _FLAGS_OF_CORE else f"->{core} {number}"
 
 
 def bind_views(kernel: Kernel, addresses: Sequence[int]) -> Table:
@@ -245,11 +320,17 @@ def transfers(decoded: Decoded) -> Table:
     for index in range(len(decoded)):
         op: list[int] = decoded.operands[index].tolist()
         match Action(int(decoded.action[index])):
-            case Action.GM_TO_L1_NZ | Action.L0C_TO_GM:
+            case (
+                Action.GM_TO_L1_NZ
+                | Action.L0C_TO_GM
+                | Action.FIX_TO_GM
+                | Action.GM_TO_UB
+                | Action.UB_TO_GM
+            ):
                 rows, cols, axis = op[2], op[3], 0
             case Action.GM_TO_L1_ROW:
                 rows, cols, axis = 1, op[2], 0
-            case Action.GM_TO_L1_BOXES | Action.GM_TO_L1_NZ_BOXES:
+            case Action.GM_TO_L1_BOXES | Action.GM_TO_L1_NZ_BOXES | Action.UB_TO_GM_BOXES:
                 rows, cols, axis = op[2], op[3], 1
             case _:
                 continue
@@ -294,6 +375,10 @@ def _role(row: Row, named: Mapping[str, int]) -> Role:
 def _flag_slot(named: Mapping[str, int]) -> int:
     if "id" not in named:
         return 0
+    if "to" in named:
+        return PIPE_FLAG_SLOTS + named["to"] * CORE_FLAG_IDS + named["id"]
+    if "of" in named:
+        return PIPE_FLAG_SLOTS + _FLAGS_OF_CORE + named["of"] * CORE_FLAG_IDS + named["id"]
     return (named["src"] * FLAG_PIPES + named["dst"]) * FLAG_IDS + named["id"]
 
 
@@ -309,11 +394,13 @@ def _check_view(kernel: Kernel, index: int, row: Row, named: Mapping[str, int]) 
 
 def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str | None:
     if "convert" in named:
-        wanted = CONVERT_BITS[Convert(named["convert"])]
+        fix = mnemonic == "l0c_to_gm_fix"
+        convert = named["convert"]
+        wanted = FixConvert(convert).bits if fix else CONVERT_BITS[Convert(convert)]
         if view.bits != wanted:
             return f"of {wanted}-bit elements, not of {view.bits}-bit ones"
         return None
-    if mnemonic == "gm_to_l1_boxes":
+    if mnemonic in ("gm_to_l1_boxes", "ub_to_gm_boxes"):
         if view.bits != 8 or (view.dims[3:], view.strides[3:]) != _BOX_TAIL:
             return (
                 "of 8-bit elements whose last two dimensions are 16 x 2 with strides 2 and 1, not "
@@ -331,7 +418,7 @@ def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str 
                 f"{list(view.dims)} and strides {list(view.strides)}"
             )
         return None
-    if view.bits not in _VIEW_BITS[mnemonic]:
+    if view.bits not in _VIEW_BITS:
         return f"of 4-, 8-, 16- or 32-bit elements, not of {view.bits}-bit ones"
     if view.bits < 8 and view.strides[1] != 1:
         return f"with stride 1 along the last axis for 4-bit elements, not {view.strides[1]}"

@@ -14,6 +14,7 @@ from . import costs, timing
 from .core import Core
 from .decode import bind_transfers, bind_views, decode, transfers
 from .diagnosis import deadlock, leftover_flags, overruns
+from .faultcodes import UNWRITTEN
 from .faults import fault_of, padding_warning
 from .matmul import NumericsCube
 from .memory import GlobalMemory
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .core import Problem
     from .decode import Decoded
     from .matmul import CubeEngine
+    from .scale_recorder import ScaleRecorder
 
     Bytes = npt.NDArray[np.uint8]
     Line = npt.NDArray[np.int64]
@@ -69,6 +71,7 @@ def simulate(
     checks: Checks | str = Checks.ERROR,
     sum: Summation | str = Summation.GROUP,  # noqa: A002 - the public name of the choice
     cube: CubeEngine | None = None,
+    scales: ScaleRecorder | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
 ) -> SimResult:
     """Run one launch of an entry.
@@ -88,6 +91,7 @@ def simulate(
             ignored. What leaves its memory, divides by zero or waits for ever is always a fault.
         sum: The order in which products meet the accumulator, for the default cube.
         cube: Who multiplies, instead of the default engine.
+        scales: Who keeps the scales that every mad finds, if anyone.
         max_instructions: Instructions that each task may execute, scalar ones included.
 
     Raises:
@@ -103,7 +107,8 @@ def simulate(
         target,
         GlobalMemory(sizes, images, filled=functional),
         cube if cube is not None else NumericsCube(Summation.of(sum)),
-        _Options(functional, timing, Checks.of(checks), max_instructions),
+        _Options(functional, timing, Checks.of(checks), max_instructions, Summation.of(sum)),
+        scales,
     )
     for index, task in enumerate(graph.tasks):
         try:
@@ -122,6 +127,7 @@ class _Options:
     timing: bool
     checks: Checks
     max_instructions: int
+    order: Summation
 
 
 class _Prepared:
@@ -146,12 +152,14 @@ class _Launch:
         gm: GlobalMemory,
         engine: CubeEngine,
         options: _Options,
+        scales: ScaleRecorder | None,
     ) -> None:
         self.executable = executable
         self.target = target
         self.gm = gm
         self.options = options
-        self.core = Core(target, gm, engine)
+        self.scales = scales
+        self.core = Core(target, gm, engine, scales, order=options.order)
         self.l2 = timing.L2(gm.size, target.l2_block_bytes)
         self.now = costs.launch_cycles(target) if options.timing else 0
         self.runs: list[TaskRun] = []
@@ -174,6 +182,8 @@ class _Launch:
         if problem is not None:
             raise _fault(decoded, stream, problem)
         timed = self._time(prepared, stream, views) if self.options.timing else None
+        if self.scales is not None:
+            self.scales.task = index
         if self.options.functional:
             self._execute(decoded, stream, views, timed)
         run = TaskRun(index, 0, self.now, decoded, stream, timed, task.block, task.blocks)
@@ -247,8 +257,10 @@ class _Launch:
                 index = int(stream.static[problem.record])
                 warning = padding_warning(decoded.kernel, index, problem.fault)
                 self.warnings.setdefault(f"{decoded.kernel.name} {index} padding", warning)
-            else:
+            elif problem.fault[0] == UNWRITTEN:
                 self._doubt(_fault(decoded, stream, problem))
+            else:
+                raise _fault(decoded, stream, problem)
 
         self.core.local.forget()
         self.core.execute(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
 from ..ir.errors import SimulationFault
-from .decode import PIPES, Role, flag_of
+from .decode import PIPE_FLAG_SLOTS, PIPES, Role, flag_of, flag_text
 from .faults import describe
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def _flag_wait(who: str, record: int, decoded: Decoded, stream: Stream, timing: 
     index = int(stream.static[record])
     slot = int(decoded.flags[index])
     begin = f"{who} waits at {describe(decoded.kernel, index)} for {_flag(slot)}, which "
+    if slot >= PIPE_FLAG_SLOTS:
+        return begin + "nothing sets: the kernel runs without the other cores of its cluster"
     source, _, _ = flag_of(slot)
     queued = [] if source is Pipe.S else _queue(timing, source)
     for each in queued:
@@ -122,6 +124,8 @@ def _queue(timing: Timing, pipe: int) -> list[int]:
 
 
 def _flag(slot: int) -> str:
+    if slot >= PIPE_FLAG_SLOTS:
+        return f"the core flag {flag_text(slot)}"
     source, destination, number = flag_of(slot)
     return f"flag {number} from {source.name} to {destination.name}"
 

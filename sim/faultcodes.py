@@ -34,6 +34,8 @@ class FaultCode(IntEnum):
     """A division by zero: static index."""
     BUDGET = 6
     """More dynamic instructions than allowed: static index, instructions."""
+    NO_RESULT = 7
+    """A vector instruction without a result: a remainder by zero, a NaN for a type without one."""
 
 
 LOCAL_RANGE: Final = int(FaultCode.LOCAL_RANGE)
@@ -42,6 +44,7 @@ SUBBYTE: Final = int(FaultCode.SUBBYTE)
 UNWRITTEN: Final = int(FaultCode.UNWRITTEN)
 DIVISION: Final = int(FaultCode.DIVISION)
 BUDGET: Final = int(FaultCode.BUDGET)
+NO_RESULT: Final = int(FaultCode.NO_RESULT)
 
 
 def new_fault() -> npt.NDArray[np.int64]:

@@ -21,6 +21,7 @@ _WHAT_AXES = {
     Space.SCALE_B: ("column", "group"),
     Space.L0C: ("row", "column"),
     Space.BIAS: ("row", "column"),
+    Space.UB: ("row", "column"),
 }
 
 
@@ -78,6 +79,10 @@ def fault_of(
             )
         case FaultCode.DIVISION:
             message = f"{name} must have a divisor other than zero, not 0."
+        case FaultCode.NO_RESULT if instruction.mnemonic == "v_cast":
+            message = f"{name} must be given numbers only, not a NaN, which its type does not have."
+        case FaultCode.NO_RESULT:
+            message = f"{name} must have divisors other than zero, not a 0 among them."
         case FaultCode.BUDGET:
             message = (
                 f"Kernel {kernel.name!r} must end within {fault[2]} instructions, not still be at "

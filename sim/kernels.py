@@ -91,7 +91,7 @@ def window_ok(view: Line, axis: int, first: int, extent: int, fault: Line) -> bo
 
 
 @inner
-def _whole_bytes_ok(view: Line, element: int, rows: int, cols: int, fault: Line) -> bool:
+def whole_bytes_ok(view: Line, element: int, rows: int, cols: int, fault: Line) -> bool:
     """Return whether every row of a window begins and ends on a byte and lies in one piece."""
     for row in range(min(rows, 2)):
         start = element + row * view[STRIDES]
@@ -102,7 +102,7 @@ def _whole_bytes_ok(view: Line, element: int, rows: int, cols: int, fault: Line)
 
 
 @inner
-def _copy(into: Bytes, there: int, of: Bytes, here: int, size: int) -> None:
+def copy_bytes(into: Bytes, there: int, of: Bytes, here: int, size: int) -> None:
     """Copy bytes; unsigned places spare a test for negative ones, and so become vector moves."""
     first, second = np.uintp(there), np.uintp(here)
     for i in range(np.uintp(size)):
@@ -110,37 +110,40 @@ def _copy(into: Bytes, there: int, of: Bytes, here: int, size: int) -> None:
 
 
 @inner
-def _fill(into: Bytes, there: int, size: int, value: int) -> None:
+def fill_bytes(into: Bytes, there: int, size: int, value: int) -> None:
+    """Set bytes to `value`."""
     first = np.uintp(there)
     for i in range(np.uintp(size)):
         into[first + i] = value
 
 
 @inner
-def _copy_local(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
-    _copy(memory.local, target, memory.local, source, size)
+def copy_local(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
+    """Copy local bytes and, from `TRACK` on, their written masks."""
+    copy_bytes(memory.local, target, memory.local, source, size)
     if mode >= TRACK:
-        _copy(memory.written, target, memory.written, source, size)
+        copy_bytes(memory.written, target, memory.written, source, size)
 
 
 @inner
-def _fetch(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
+def fetch(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
     """Copy `size` bytes from GM address `source` to place `target` of the local bytes."""
-    _copy(memory.local, target, memory.gm, source, size)
+    copy_bytes(memory.local, target, memory.gm, source, size)
     if mode < TRACK:
         return
     if source < memory.gm_written_base:
-        _fill(memory.written, target, size, 0xFF)
+        fill_bytes(memory.written, target, size, 0xFF)
     else:
         masks = memory.gm_written
-        _copy(memory.written, target, masks, source - memory.gm_written_base, size)
+        copy_bytes(memory.written, target, masks, source - memory.gm_written_base, size)
 
 
 @inner
-def _clear(memory: Memory, target: int, size: int, mode: int) -> None:
-    _fill(memory.local, target, size, 0)
+def clear(memory: Memory, target: int, size: int, mode: int) -> None:
+    """Set local bytes to zero."""
+    fill_bytes(memory.local, target, size, 0)
     if mode >= TRACK:
-        _fill(memory.written, target, size, 0xFF)
+        fill_bytes(memory.written, target, size, 0xFF)
 
 
 @inner
@@ -149,7 +152,7 @@ def _copy_lines(
 ) -> None:
     """Copy lines of `size` bytes, `pitch` bytes apart, to places 32 bytes apart."""
     for line in range(lines):
-        _copy(into, there + line * 32, of, here + line * pitch, size)
+        copy_bytes(into, there + line * 32, of, here + line * pitch, size)
 
 
 @inner
@@ -168,7 +171,7 @@ def _fetch_lines(
         if mode >= TRACK:
             hidden = here - memory.gm_written_base
             if hidden < 0:
-                _fill(memory.written, target, (lines - 1) * 32 + size, 0xFF)
+                fill_bytes(memory.written, target, (lines - 1) * 32 + size, 0xFF)
             else:
                 _copy_lines(memory.written, target, memory.gm_written, hidden, pitch, size, lines)
     else:
@@ -176,10 +179,10 @@ def _fetch_lines(
         for line in range(lines):
             for i in range(count):
                 here = view[BASE] + (element + line * view[STRIDES] + i * step) * width
-                _fetch(memory, here, target + line * 32 + i * width, width, mode)
+                fetch(memory, here, target + line * 32 + i * width, width, mode)
     if size % 32:
         for line in range(lines):
-            _clear(memory, target + line * 32 + size, 32 - size % 32, mode)
+            clear(memory, target + line * 32 + size, 32 - size % 32, mode)
 
 
 @inner
@@ -194,7 +197,7 @@ def gm_to_l1_nz(
     per_segment = 256 // bits
     columns = -(-cols // per_segment)
     element = view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
-    if bits < 8 and not _whole_bytes_ok(view, element, rows, cols, fault):
+    if bits < 8 and not whole_bytes_ok(view, element, rows, cols, fault):
         return False
     if not local_ok(memory, SPACE.l1, address, ((columns - 1) * tile_rows + rows) * 32, fault):
         return False
@@ -218,7 +221,7 @@ def gm_to_l1_row(
     if not (window_ok(view, 0, r0, 1, fault) and window_ok(view, 1, r1, cols, fault)):
         return False
     element = view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
-    if view[BITS] < 8 and not _whole_bytes_ok(view, element, 1, cols, fault):
+    if view[BITS] < 8 and not whole_bytes_ok(view, element, 1, cols, fault):
         return False
     size = cols * view[BITS] // 8
     if not local_ok(memory, SPACE.l1, address, -(-size // 32) * 32, fault):
@@ -246,7 +249,7 @@ def gm_to_l1_boxes(
     for i in range(ni):
         for j in range(nj):
             source = origin + i * view[STRIDES + 1] + j * view[STRIDES + 2]
-            _fetch(memory, source, base + (i * pitch + j) * 32, 32, mode)
+            fetch(memory, source, base + (i * pitch + j) * 32, 32, mode)
     return True
 
 
@@ -268,7 +271,7 @@ def gm_to_l1_nz_boxes(
         for i in range(rows):
             element = (r0 + j) * view[STRIDES + 1] + (r1 + i) * view[STRIDES + 2]
             source = view[BASE] + (view[OFFSET] + element) * width
-            _fetch(memory, source, base + (j * pitch + i) * 512, 512, mode)
+            fetch(memory, source, base + (j * pitch + i) * 512, 512, mode)
     return True
 
 
@@ -290,7 +293,7 @@ def l1_to_l0a(
     target += memory.bases[SPACE.l0a]
     for column in range(col_boxes):
         here, there = column * source_pitch * 512, column * target_pitch * 512
-        _copy_local(memory, source + here, target + there, size, mode)
+        copy_local(memory, source + here, target + there, size, mode)
     return True
 
 
@@ -323,11 +326,12 @@ def _transpose(
 ) -> None:
     """Move elements of `bits` from boxes of K rows to boxes of N rows; `fill` what lies beyond.
 
-    A source box gives half a line (8 bits) or a quarter of one (4 bits) to each of its columns.
+    A source box gives half a line (8 bits), a quarter of one (4 bits), a line (16 bits) or two lines
+    (32 bits, of which a box has 8 columns) to each of its columns.
     """
     per_segment = 256 // bits
     boxes_n = -(-n // 16)
-    _fill(data, target, -(-k // per_segment) * boxes_n * 512, fill)
+    fill_bytes(data, target, -(-k // per_segment) * boxes_n * 512, fill)
     for first in range(0, k, 16):
         rows = np.uintp(min(16, k - first))
         line = target + first // per_segment * boxes_n * 512 + first % per_segment * bits // 8
@@ -338,6 +342,18 @@ def _transpose(
             if bits == 8:
                 for row in range(rows):
                     data[there + row] = data[here + row * np.uintp(32)]
+            elif bits > 8:
+                width = bits // 8
+                for row in range(min(16, k - first)):
+                    box, inside = (first + row) // per_segment, (first + row) % per_segment
+                    place = target + (box * boxes_n * 16 + column) * 32 + inside * width
+                    copy_bytes(
+                        data,
+                        place,
+                        data,
+                        source + (line_k + row) * 32 + column % per_segment * width,
+                        width,
+                    )
             else:
                 shift = np.uint8(column % 2 * 4)
                 for pair in range((rows + np.uintp(1)) // np.uintp(2)):
@@ -365,7 +381,7 @@ def l1_to_scale(
     target += memory.bases[space]
     size = col_boxes * 32
     for i in range(row_boxes):
-        _copy_local(memory, source + i * pitch * 32, target + i * size, size, mode)
+        copy_local(memory, source + i * pitch * 32, target + i * size, size, mode)
     return True
 
 
@@ -381,7 +397,7 @@ def l1_to_bias(
         return False
     if mode == CHECK:
         return True
-    _copy_local(
+    copy_local(
         memory, memory.bases[SPACE.l1] + source, memory.bases[SPACE.bias] + target, size, mode
     )
     return True

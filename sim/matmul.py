@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import ElementType
+from ..codegen.isa.vocabulary import ElementType, MadInit
 from ..ir.dtypes import E1M2, DType
 from ..ir.numerics.elements import Summation
 from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
@@ -51,6 +51,7 @@ class MadTile:
         a_type: Element type of `a`.
         b_type: Element type of `b`.
         start: What the accumulator begins from, float32 [m, n]; the engine may overwrite it.
+        init: Where that is from; `start` holds +0, or the bias in every row, accordingly.
     """
 
     a: Codes
@@ -60,6 +61,7 @@ class MadTile:
     a_type: ElementType
     b_type: ElementType
     start: Floats
+    init: MadInit
 
 
 class CubeEngine(Protocol):
@@ -127,7 +129,8 @@ def mad_mx(memory: Memory, op: Line, engine: CubeEngine, fault: Line, mode: int)
     )
     if outcome == FAILED:
         return MadOutcome(done=False)
-    result = engine.multiply(MadTile(a, a_scales, b, b_scales, a_type, b_type, start))
+    init = MadInit(int(op[9]))
+    result = engine.multiply(MadTile(a, a_scales, b, b_scales, a_type, b_type, start, init))
     assert result.shape == (m, n), "an engine returns one number per element of the tile"
     patterns = np.ascontiguousarray(result, np.float32).view(np.uint32)
     store_tile(memory, int(op[0]), patterns)

@@ -1,4 +1,4 @@
-"""The memories of one core and the global memory that it works on.
+"""The memories of a cluster's cores and the global memory that they work on.
 
 Local memories lie one behind the other in a single byte array, so that a kernel needs two arrays
 (bytes, and which bits of them were ever written) and one table of bases, whatever it touches.
@@ -58,25 +58,27 @@ def local_size(target: Target, space: Space) -> int:
 
 
 class LocalMemory:
-    """The memories inside one core.
+    """The memories inside a cluster: those of its cube core and the UB of either vector core.
 
     Attributes:
         data: Bytes of all spaces, uint8 [total].
         written: Per byte, the mask of bits that were ever written, uint8 [total]. A data movement
             moves the mask along, so a read can be traced to a byte that nothing ever wrote.
-        bases: Where each space begins in `data`, int64 [spaces], indexed by `Space`.
-        sizes: Bytes of each space, int64 [spaces], indexed by `Space`; 0 for GM.
+        bases: Where each space begins in `data`, int64 [spaces + 1], indexed by `Space`; behind the
+            UB of the first vector core stands that of the second.
+        sizes: Bytes of each space, int64 [spaces + 1]; 0 for GM.
     """
 
     def __init__(self, target: Target) -> None:
         spaces = [space for space in Space if space is not Space.GM]
-        self.bases: Table = np.zeros(len(Space), np.int64)
-        self.sizes: Table = np.zeros(len(Space), np.int64)
+        assert spaces[-1] is Space.UB, "the UB of the second vector core comes behind the first"
+        self.bases: Table = np.zeros(len(Space) + 1, np.int64)
+        self.sizes: Table = np.zeros(len(Space) + 1, np.int64)
         total = 0
-        for space in spaces:
-            self.bases[space] = total
-            self.sizes[space] = local_size(target, space)
-            total += -(-int(self.sizes[space]) // GM_ALIGNMENT) * GM_ALIGNMENT
+        for place, space in enumerate([*spaces, Space.UB], start=1):
+            self.bases[place] = total
+            self.sizes[place] = local_size(target, space)
+            total += -(-int(self.sizes[place]) // GM_ALIGNMENT) * GM_ALIGNMENT
         self.data: Bytes = np.zeros(total, np.uint8)
         self.written: Bytes = np.zeros(total, np.uint8)
 

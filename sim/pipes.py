@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
-from .decode import FLAG_IDS, FLAG_PIPES, PIPES, Role
+from .decode import FLAG_IDS, FLAG_PIPES, PIPE_FLAG_SLOTS, PIPES, Role
 from .jit import compiled, inner
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BUSY, FLAG, BARRIER, QUEUE, IDLE, ACCOUNT_WORDS = 0, 1, 2, 3, 4, 5
 way, waiting (the scalar unit only) for room in a full queue, and with nothing to do."""
 
 _EXECUTE, _SET, _WAIT, _BARRIER, _BARRIER_ALL = (int(role) for role in Role)
-_S, _FIX = int(Pipe.S), int(Pipe.FIX)
+_S, _FIX, _MTE3 = int(Pipe.S), int(Pipe.FIX), int(Pipe.MTE3)
 _NEVER: Final = 1 << 62
 _NONE: Final = -1
 
@@ -157,7 +157,7 @@ def simulate_pipes(
                 actor, feed, code, setting, stamps, cache, queues, times, pipes, accounts
             )
             _look_at_pipe(actor, feed, code, setting, queues, times, pipes)
-        if slot != _NONE:
+        if slot != _NONE and slot < PIPE_FLAG_SLOTS:
             reached = slot // FLAG_IDS % FLAG_PIPES
             if reached != _S:
                 _look_at_pipe(reached, feed, code, setting, queues, times, pipes)
@@ -357,7 +357,7 @@ def _latency(
             if block != previous and 0 <= block < stamps.shape[0]:
                 missed |= _touch(block, setting.l2_blocks, stamps, cache)
             previous = block
-    if pipe == _FIX:
+    if pipe in (_FIX, _MTE3):
         return 0
     return setting.hit_cycles + (setting.miss_cycles if missed else 0)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.isa.vocabulary import FieldKind, Pipe
-from .decode import PIPES, Role, flag_of
+from .decode import PIPES, Role, flag_text
 from .pipes import ACCOUNT_WORDS, BUSY
 
 if TYPE_CHECKING:
@@ -185,8 +185,7 @@ def _timeline_event(event: Any, run: TaskRun) -> TimelineEvent:
     if run.blocks > 1:
         args["block"] = f"{run.block} of {run.blocks}"
     if run.decoded.role[index] in (Role.SET, Role.WAIT):
-        source, destination, number = flag_of(int(run.decoded.flags[index]))
-        args |= {"flag": f"{source.name}->{destination.name} {number}"}
+        args |= {"flag": flag_text(int(run.decoded.flags[index]))}
     else:
         args |= _operands(instruction, run.stream.registers[int(event["record"])].tolist())
     if event["done"] != event["end"]:

@@ -10,6 +10,7 @@ A bundle is a folder:
 | `program.py` | the kernel as it was written, as the language prints it; golden comes from it |
 | `options.json` | rules, rounding, seed and versions |
 | `timeline.json` | a Chrome trace, for Perfetto |
+| `scales.npz` | the boxes that the scale-decode unit consumed, and how |
 | `bundle.json` | the format's name and version; size and SHA-256 of every file above |
 
 Only `inputs.npz`, `options.json` and `bundle.json` are always there. Under a name that ends in
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..ir.errors import InputError
 from .bundle_file import is_bundle_file, read_file, write_file
 from .bundle_folder import is_bundle_folder, read_folder, refuse_folder, write_folder
-from .bundle_format import EXECUTABLE, MACHINE, MANIFEST, OPTIONS, PROGRAM, TIMELINE
+from .bundle_format import EXECUTABLE, MACHINE, MANIFEST, OPTIONS, PROGRAM, SCALES, TIMELINE
 from .containers import SUFFIX
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Bundle:
         program: The text of the kernel, from which golden can be computed, if there was one.
         options: Plain values: rules, rounding, seed, versions.
         timeline: A Chrome trace, if one was recorded.
+        scales: The bytes of the recorded box streams (`.npz`), if there are any.
     """
 
     inputs: Mapping[str, Array | MXArray]
@@ -63,6 +65,7 @@ class Bundle:
     program: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     timeline: Mapping[str, Any] | None = None
+    scales: bytes | None = None
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -103,6 +106,7 @@ def load_bundle(path: Path) -> Bundle:
         program=None if program is None else _text(path, PROGRAM, program),
         options=_json(path, OPTIONS, members[OPTIONS]),
         timeline=None if timeline is None else _json(path, TIMELINE, timeline),
+        scales=members.get(SCALES),
     )
 
 
@@ -143,6 +147,8 @@ def _encoded(bundle: Bundle) -> dict[str, bytes]:
     members[OPTIONS] = _json_bytes(OPTIONS, bundle.options, indent=2)
     if bundle.timeline is not None:
         members[TIMELINE] = _json_bytes(TIMELINE, bundle.timeline, indent=None)
+    if bundle.scales is not None:
+        members[SCALES] = bundle.scales
     return members
 
 

@@ -18,6 +18,7 @@ MACHINE: Final = "machine.toml"
 PROGRAM: Final = "program.py"
 OPTIONS: Final = "options.json"
 TIMELINE: Final = "timeline.json"
+SCALES: Final = "scales.npz"
 
-MEMBERS: Final = (EXECUTABLE, MACHINE, PROGRAM, OPTIONS, TIMELINE)
+MEMBERS: Final = (EXECUTABLE, MACHINE, PROGRAM, OPTIONS, TIMELINE, SCALES)
 """What is no array; options are always there."""

@@ -23,7 +23,7 @@ from ..ir.errors import InputError
 from .bits import codes, in_decimal
 from .difference import Difference, Origin, Producer, Traced, first_difference
 from .difference_map import difference_map
-from .examine import BARE_NAME, Arrays, Pair, examine
+from .examine import BARE_NAME, Arrays, Pair, examine, outputs_of
 from .guesses import guesses
 from .histogram import histogram
 from .rules import Fraction, Rule, parse_rule
@@ -56,7 +56,7 @@ def compare(
     """Compare a result with what it should be.
 
     Args:
-        actual: An array, or a mapping of output names to arrays.
+        actual: An array, a mapping of output names to arrays, or a run, whose `outputs` are meant.
         golden: The same, with the same names, shapes and dtypes.
         rule: `exact`, `ulp:N`, `close:rtol,atol` (of the golden value) or `fraction:tol,share`
             (at most that share of an output's elements beyond `close:tol,tol`).
@@ -68,6 +68,7 @@ def compare(
         InputError: The rule is unknown, or names, shapes or dtypes do not agree.
     """
     parsed = parse_rule(rule)
+    actual, golden = outputs_of(actual), outputs_of(golden)
     traced = actual if isinstance(actual, Traced) else None
     if producer is None and traced is not None:
         producer = traced.producer

@@ -70,6 +70,12 @@ class Pair:
         return distances(actual, golden)
 
 
+def outputs_of(given: Arrays) -> Arrays:
+    """Return the outputs of a run; what is an array or a mapping already comes back as it is."""
+    outputs = getattr(given, "outputs", None)
+    return cast("Arrays", outputs) if isinstance(outputs, Mapping) else given
+
+
 def examine(actual: Arrays, golden: Arrays, rule: Rule) -> dict[str, Pair]:
     """Return each output beside what it should be, in the golden result's order.
 

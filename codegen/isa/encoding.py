@@ -44,7 +44,7 @@ def encode(instruction: Instruction) -> tuple[int, int]:
     """Return the low and the high 64 bits of an instruction."""
     word = instruction.row.opcode
     for each, value in zip(instruction.row.fields, instruction.values, strict=True):
-        word |= (value & ((1 << each.width) - 1)) << each.low
+        word |= (value // each.unit & ((1 << each.width) - 1)) << each.low
     return word & _HALF_MASK, word >> HALF_BITS
 
 
@@ -146,7 +146,7 @@ def _extract(word: int, each: Field) -> int:
     value = word >> each.low & ((1 << each.width) - 1)
     if each.signed and value >> (each.width - 1):
         value -= 1 << each.width
-    return value
+    return value * each.unit
 
 
 def _extract_column(half: npt.NDArray[np.uint64], each: Field) -> npt.NDArray[np.int64]:
@@ -154,8 +154,8 @@ def _extract_column(half: npt.NDArray[np.uint64], each: Field) -> npt.NDArray[np
     top = half << np.uint64(above)
     shift = HALF_BITS - each.width
     if each.signed:
-        return top.view(np.int64) >> np.int64(shift)
-    return (top >> np.uint64(shift)).view(np.int64)
+        return (top.view(np.int64) >> np.int64(shift)) * each.unit
+    return (top >> np.uint64(shift)).view(np.int64) * each.unit
 
 
 def _check_words(words: npt.NDArray[np.uint64]) -> None:

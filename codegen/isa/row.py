@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from .vocabulary import (
     ADDRESS_BITS,
     ADDRESS_MULTIPLE,
+    ADDRESS_UNIT,
+    CoreKind,
     FieldKind,
     Flow,
     Pipe,
@@ -49,6 +51,7 @@ class Field:
         least: Smallest value allowed, if narrower than the bits.
         most: Largest value allowed, if narrower than the bits.
         multiple: What the value is a multiple of.
+        unit: What one step of the encoded bits counts; the value is a multiple of it.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Field:
     least: int | None = None
     most: int | None = None
     multiple: int = 1
+    unit: int = 1
 
     @property
     def signed(self) -> bool:
@@ -83,7 +87,7 @@ class Field:
     @property
     def maximum(self) -> int:
         """Largest value allowed."""
-        largest = (1 << (self.width - (1 if self.signed else 0))) - 1
+        largest = ((1 << (self.width - (1 if self.signed else 0))) - 1) * self.unit
         return largest if self.most is None else self.most
 
     def complaint(self, value: int) -> str | None:
@@ -149,6 +153,15 @@ class Row:
         object.__setattr__(self, "_columns", columns)
         _assert_well_formed(self)
 
+    @property
+    def core(self) -> CoreKind | None:
+        """The only kind of core that has it, or None if both have."""
+        if self.pipe in (Pipe.MTE1, Pipe.M, Pipe.FIX):
+            return CoreKind.AIC
+        if self.pipe in (Pipe.V, Pipe.MTE3) or Space.UB in self.writes:
+            return CoreKind.AIV
+        return CoreKind.AIC if Space.L1 in self.writes else None
+
     def column(self, name: str) -> int:
         """Return the position of field `name` among the fields."""
         return self._columns[name]
@@ -206,14 +219,16 @@ def simm(
 
 def addr(name: str, low: int, space: Space, doc: str) -> Field:
     """Return a field for a byte address in `space`; width and alignment follow from the space."""
+    unit = ADDRESS_UNIT.get(space, 1)
     return Field(
         name,
         FieldKind.ADDR,
         low,
-        ADDRESS_BITS[space],
+        ADDRESS_BITS[space] - (unit.bit_length() - 1),
         doc,
         space=space,
         multiple=ADDRESS_MULTIPLE[space],
+        unit=unit,
     )
 
 
@@ -280,11 +295,13 @@ def _assert_field_well_formed(each: Field, where: str) -> None:
     assert (each.rank is not None) == (each.kind is FieldKind.VIEW), f"{where}: rank and kind"
     assert each.space is not Space.GM, f"{where}: GM is reached through views only"
     assert not each.written or each.kind is FieldKind.REG, f"{where}: only registers are results"
-    largest = (1 << (each.width - int(each.signed))) - 1
+    assert not each.multiple % each.unit, f"{where}: a multiple that the bits cannot tell"
+    largest = ((1 << (each.width - int(each.signed))) - 1) * each.unit
     smallest = -(1 << (each.width - 1)) if each.signed else 0
     assert smallest <= each.minimum <= each.maximum <= largest, f"{where}: range exceeds the bits"
     if each.enum is not None:
         codes = [int(member) for member in each.enum]
+        assert each.unit == 1, f"{where}: an enum counts nothing"
         assert all(0 <= code <= largest for code in codes), f"{where}: enum exceeds the bits"
     if each.kind is FieldKind.REG:
         assert largest == REGISTERS - 1, f"{where}: there are {REGISTERS} registers"

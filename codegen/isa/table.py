@@ -2,15 +2,19 @@
 
 Words are 128 bits, little-endian, the opcode in bits 0 to 7; bits that no field covers are zero.
 To add an instruction, add a row here and its meaning in the simulator: encoding, assembler text,
-checks and documentation follow. The rows of the scalar unit stand in `scalar`.
+checks and documentation follow. The rows of the scalar unit stand in `scalar`, those of the vector
+core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in `cluster`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .cluster import BOX_ROWS, CORE_FLAGS, FIX, MAD, MAD_LIMIT, UB_TO_L1
 from .row import Row, Rule, addr, at_most, enum, imm, reg, view
 from .scalar import SCALAR
+from .ub import MOVES
+from .vector import VECTOR
 from .vocabulary import (
     Convert,
     ElementBits,
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
     from .row import Values
 
 FLAG_IDS = 8
-MAD_LIMIT = 4095
-BOX_ROWS = 16
 
 LEGAL_PAIRS = frozenset(
     (a, b)
@@ -355,7 +357,20 @@ _FIX = (
     ),
 )
 
-ROWS: tuple[Row, ...] = (*SCALAR, *_SYNC, *_MTE2, *_MTE1, *_M, *_FIX)
+ROWS: tuple[Row, ...] = (
+    *SCALAR,
+    *_SYNC,
+    *CORE_FLAGS,
+    *_MTE2,
+    *_MTE1,
+    *_M,
+    *MAD,
+    *_FIX,
+    *FIX,
+    *MOVES,
+    *UB_TO_L1,
+    *VECTOR,
+)
 """Every instruction, in the order of the documentation."""
 
 BY_MNEMONIC: dict[str, Row] = {row.mnemonic: row for row in ROWS}

@@ -60,6 +60,9 @@ ADDRESS_MULTIPLE = {
 }
 """What a byte address is a multiple of; 512 in L0A and L0B keeps address >> 4 on a scale box."""
 
+ADDRESS_UNIT = {Space.UB: 32}
+"""Bytes that one step of an encoded address counts; 1 where a space is missing."""
+
 
 class ElementType(IntEnum):
     """The element type of a cube operand."""
@@ -80,6 +83,166 @@ class ElementBits(IntEnum):
 
     B4 = 4
     B8 = 8
+    B16 = 16
+    B32 = 32
+
+
+class PlainType(IntEnum):
+    """The element type of a cube operand without scales."""
+
+    FP16 = 0
+    BF16 = 1
+    FP32 = 2
+    E4M3 = 3
+    E5M2 = 4
+    INT8 = 5
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits."""
+        match self:
+            case PlainType.FP32:
+                return 32
+            case PlainType.FP16 | PlainType.BF16:
+                return 16
+            case PlainType.E4M3 | PlainType.E5M2 | PlainType.INT8:
+                return 8
+
+
+class VectorType(IntEnum):
+    """The element type of a tile in UB; a mask is `UINT8`, 1 where it holds."""
+
+    FP32 = 0
+    FP16 = 1
+    BF16 = 2
+    INT8 = 3
+    UINT8 = 4
+    INT16 = 5
+    UINT16 = 6
+    INT32 = 7
+    UINT32 = 8
+    INT64 = 9
+    E4M3 = 10
+    E5M2 = 11
+    E2M1 = 12
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits."""
+        match self:
+            case VectorType.E2M1:
+                return 4
+            case VectorType.INT8 | VectorType.UINT8 | VectorType.E4M3 | VectorType.E5M2:
+                return 8
+            case VectorType.FP16 | VectorType.BF16 | VectorType.INT16 | VectorType.UINT16:
+                return 16
+            case VectorType.FP32 | VectorType.INT32 | VectorType.UINT32:
+                return 32
+            case VectorType.INT64:
+                return 64
+
+
+class FloatType(IntEnum):
+    """Those of `VectorType` that can be quantised."""
+
+    FP32 = 0
+    FP16 = 1
+    BF16 = 2
+
+
+class VectorUnary(IntEnum):
+    """A function of one element."""
+
+    EXP = 0
+    LOG = 1
+    SQRT = 2
+    RSQRT = 3
+    RECIP = 4
+    SIN = 5
+    COS = 6
+    NEG = 7
+    ABS = 8
+    RELU = 9
+
+
+class VectorBinary(IntEnum):
+    """A function of two elements a and b; `EXPDIF` is exp(a - b), `SECOND` is b."""
+
+    ADD = 0
+    SUB = 1
+    MUL = 2
+    DIV = 3
+    REM = 4
+    MAXIMUM = 5
+    MINIMUM = 6
+    EXPDIF = 7
+    SECOND = 8
+
+
+class VectorComparison(IntEnum):
+    """A comparison of two elements; one with a NaN is false, but for `NE`."""
+
+    EQ = 0
+    NE = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+
+
+class VectorReduction(IntEnum):
+    """What is made of all elements of a row or a column."""
+
+    SUM = 0
+    PROD = 1
+    MAX = 2
+    MIN = 3
+
+
+class Axis(IntEnum):
+    """Whether something goes by rows or by columns of a tile."""
+
+    ROW = 0
+    COL = 1
+
+
+class Rounding(IntEnum):
+    """How a cast rounds what the new type cannot hold."""
+
+    NONE = 0
+    RINT = 1
+    ROUND = 2
+    FLOOR = 3
+    CEIL = 4
+    TRUNC = 5
+    ODD = 6
+
+
+class QuantRule(IntEnum):
+    """How the scale of a group is chosen: the device's "OCP" floor or its round-up "NV" rule."""
+
+    FLOOR = 0
+    NV = 1
+
+
+class CoreKind(Enum):
+    """What kind of core of a cluster a kernel is for: the cube core or a vector core."""
+
+    AIC = "aic"
+    AIV = "aiv"
+
+
+class ClusterCore(IntEnum):
+    """A core of a cluster: the cube core or one of the two vector cores."""
+
+    AIC = 0
+    AIV0 = 1
+    AIV1 = 2
+
+    @property
+    def kind(self) -> CoreKind:
+        """Whether it is the cube core or a vector core."""
+        return CoreKind.AIC if self is ClusterCore.AIC else CoreKind.AIV
 
 
 class MadInit(IntEnum):
@@ -96,6 +259,33 @@ class Convert(IntEnum):
     FP32 = 0
     BF16 = 1
     FP16 = 2
+
+
+class FixConvert(IntEnum):
+    """The type that a fixpipe with its whole datapath stores an accumulator as.
+
+    `INT32` is the accumulator of INT8 operands as it stands; all else comes from FP32.
+    """
+
+    FP32 = 0
+    BF16 = 1
+    FP16 = 2
+    INT32 = 3
+    E4M3 = 4
+    E5M2 = 5
+    INT8 = 6
+    UINT8 = 7
+
+    @property
+    def bits(self) -> int:
+        """Width of one stored element in bits."""
+        match self:
+            case FixConvert.FP32 | FixConvert.INT32:
+                return 32
+            case FixConvert.BF16 | FixConvert.FP16:
+                return 16
+            case FixConvert.E4M3 | FixConvert.E5M2 | FixConvert.INT8 | FixConvert.UINT8:
+                return 8
 
 
 class FieldKind(Enum):
@@ -145,4 +335,8 @@ class TimingClass(Enum):
     SCALE_LOAD = "scale_load"
     BIAS_LOAD = "bias_load"
     MAD = "mad"
+    PLAIN_MAD = "plain_mad"
     DRAIN = "drain"
+    UB_STORE = "ub_store"
+    UB_TO_L1 = "ub_to_l1"
+    VECTOR = "vector"

@@ -18,6 +18,7 @@ from ..binding import (
     to_array,
 )
 from ..core import FunctionType, ParamDirection, Program
+from ..dynamic_dims import with_bound_dims
 from ..errors import InputError, IRTypeError, IRValueError
 from ..expr import Call, Expr, ScalarType, Submit
 from ..mx_uses import CompoundUses
@@ -72,6 +73,8 @@ def interpret_program(
     check_nodes(program)
     order = Summation.of(sum).value
     function = select_entry(program, entry)
+    program = with_bound_dims(program, function, inputs)
+    function = select_entry(program, function.name)
     axes = CompoundUses(program).grouped_axes(function)
     bound = bind_inputs(function, inputs, grouped_axes=axes)
     values: list[Value] = [_value(bound[source_name(param)]) for param in function.params]

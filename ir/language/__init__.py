@@ -15,6 +15,7 @@ A kernel is Python text that is parsed and never run:
   `pl.cast` and `pl.const` make scalars; `pl.cast` converts tiles as well;
 * `pl.at` and `pl.spmd` head regions that are launched, the second once for every block of a grid;
   `pl.submit` and `pl.spmd_submit` launch a kernel and name the launch;
+* `pl.dynamic` makes a dimension that a launch decides;
 * `pl.param` makes a size that the command line can replace; `pl.parse` and `pl.loads` read text.
 """
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..core import ForKind, FunctionType, Level, ParamDirection, Role
+from ..dynamic_dims import dynamic
 from ..errors import install_hook
 from ..types import (
     CompactMode,
@@ -84,6 +86,7 @@ __all__ = [
     "TileView",
     "Tuple",
     "const",
+    "dynamic",
     "function",
     "inline",
     "jit",

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, cast
 
 from ..core import AssignStmt, Stmt
 from ..errors import (
+    ParserSyntaxError,
     ParserTypeError,
     ScopeIsolationError,
     SSAViolationError,
     UnsupportedFeatureError,
 )
-from ..expr import Call, Expr, GlobalVar, Submit, TupleGetItemExpr, UnknownType, replace
+from ..expr import (
+    Call,
+    Expr,
+    GlobalVar,
+    Submit,
+    TupleGetItemExpr,
+    UnknownType,
+    Var,
+    replace,
+)
+from ..ops import ROWS
 from ..types import TupleType
 from .capture import NOT_CONSTANT
 from .constants import literal_as
@@ -22,7 +33,7 @@ from .typecheck import merge, mismatch
 
 if TYPE_CHECKING:
     from ..errors import Span
-    from ..expr import Type, Var
+    from ..expr import Type
     from .context import Context
     from .expressions import ExpressionParser
     from .typecheck import Written
@@ -78,6 +89,21 @@ class AssignmentParser:
             message = f"The target of an assignment must be a name, not {ast.unparse(target)}"
             hint = "what works: x = …, or a, b = self.kernel(…)"
         raise self._context.error(UnsupportedFeatureError, message, target, hint=hint)
+
+    def kept(self, made: Call, node: ast.expr) -> Call:
+        """Return a call that is a statement of its own, if more than the value that it gives matters.
+
+        Raises:
+            ParserSyntaxError: For an op that makes one value out of another and writes nothing.
+        """
+        row = ROWS.get(made.op.name)
+        if row is None or row.reuses is None or row.has_effect:
+            return made
+        message = f"{made.op.name} gives a new value, so it must not be a statement of its own"
+        first = made.args[row.reuses]
+        name = first.name_hint if isinstance(first, Var) else "x"
+        hint = f"assign it: {name} = {ast.unparse(node)}"
+        raise self._context.error(ParserSyntaxError, message, node, hint=hint)
 
     def no_result(self, made: Expr, node: ast.expr) -> ParserTypeError:
         """Return the error for a call that is used although it has no result, or none yet."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..core import Function, FunctionType
-from ..dtypes import DType
 from ..errors import (
     InvalidOperationError,
     IRTypeError,
@@ -32,12 +30,13 @@ from ..suggest import near
 from ..types import TensorType, TileType, TupleType
 from ..verification.walk import uses
 from ..visitor import rewrite_type, substitute_expr
+from .call_hints import call_shape, layout_hint, members
 from .capture import NOT_CONSTANT, describe
 from .constants import const, literal_as
 from .context import plural
 from .jitted import JITFunction
 from .markers import Intrinsic, OpName, Unsupported
-from .names import DTYPES, OP_ALIASES, enum_name, is_attribute_value
+from .names import OP_ALIASES, is_attribute_value
 from .scalar_calls import ScalarCallParser
 from .typecheck import mismatch
 
@@ -90,8 +89,8 @@ class CallParser:
                 return self.scalars.const(node)
             case OpName(name):
                 return self._op_call(name, node, expected)
-            case Intrinsic("cast") if self._is_of_tile(node):
-                return self._op_call("tile.cast", node, expected)
+            case Intrinsic("cast") if self._is_of_array(node):
+                return self._op_call("cast", node, expected)
             case Intrinsic(name):
                 return self.scalars.intrinsic(name, node)
             case Function() | JITFunction():
@@ -128,6 +127,8 @@ class CallParser:
                 span,
             )
             operands = [self._expressions.parse(arg) for arg in given]
+            if row.scalar_form is not None and isinstance(operands[-1].type, ScalarType):
+                row = ROWS[row.scalar_form]
             kwargs = {
                 name: self._attribute(row, name, value, written)
                 for name, value in attributes.items()
@@ -149,8 +150,9 @@ class CallParser:
             return ROWS[written]
         full = OP_ALIASES.get(written)
         found = [full] if full else [n for n in ROWS if n.partition(".")[2] == written]
-        if len(found) > 1 and node.args:
-            kind = self._expressions.parse(node.args[0]).type
+        first = _first_operand(node, found) if len(found) > 1 else None
+        if first is not None:
+            kind = self._expressions.parse(first).type
             prefix = "tensor." if isinstance(kind, TensorType) else "tile."
             found = [name for name in found if name.startswith(prefix)]
         if len(found) != 1 or found[0] not in ROWS:
@@ -197,7 +199,7 @@ class CallParser:
         article = "an" if part.kind.__name__[0] in "AEIOU" else "a"
         wanted = f"{article} {part.kind.__name__}"
         message = f"pl operation {written!r}: {name} must be {wanted}, not {describe(found)}"
-        hint = _members(part.kind)
+        hint = members(part.kind)
         raise self._context.error(InvalidOperationError, message, value, hint=hint)
 
     # ------------------------------------------------------------------------ functions
@@ -228,12 +230,12 @@ class CallParser:
                     f"A call of {name!r} must give its arguments by position, not {keyword.arg}="
                 )
                 raise self._context.error(
-                    ParserTypeError, message, keyword, hint=_call_shape(signature)
+                    ParserTypeError, message, keyword, hint=call_shape(signature)
                 )
         if len(node.args) != len(signature.params):
             wanted, found = plural(len(signature.params), "argument"), len(node.args)
             message = f"{name!r} must be called with {wanted}, not {found}"
-            raise self._context.error(ParserTypeError, message, node, hint=_call_shape(signature))
+            raise self._context.error(ParserTypeError, message, node, hint=call_shape(signature))
         args = [
             self.argument(parameter, signature, arg)
             for parameter, arg in zip(signature.params, node.args, strict=True)
@@ -263,7 +265,7 @@ class CallParser:
         if fault is not None:
             message = f"The argument {name!r} of {signature.name!r} {fault}"
             note = f"{name!r} is declared at {parameter.var.span}"
-            hint = _layout_hint(parameter.type, given.type, ast.unparse(node))
+            hint = layout_hint(parameter.type, given.type, ast.unparse(node))
             raise self._context.error(ParserTypeError, message, node, hint=hint, note=note)
         return given
 
@@ -361,35 +363,20 @@ class CallParser:
 
     # ------------------------------------------------------------------------ scalar functions
 
-    def _is_of_tile(self, node: ast.Call) -> bool:
-        """Return whether the first argument is a tile: `pl.cast` is an op on these."""
-        return bool(node.args) and isinstance(self._expressions.parse(node.args[0]).type, TileType)
+    def _is_of_array(self, node: ast.Call) -> bool:
+        """Return whether the first argument is a tile or a tensor: `pl.cast` is an op on these."""
+        return bool(node.args) and isinstance(
+            self._expressions.parse(node.args[0]).type, TileType | TensorType
+        )
+
+
+def _first_operand(node: ast.Call, names: Sequence[str]) -> ast.expr | None:
+    """Return what a call gives as the first operand of one of the ops called `names`."""
+    if node.args:
+        return node.args[0]
+    known = {ROWS[name].operands[0].name for name in names if ROWS[name].operands}
+    return next((k.value for k in node.keywords if k.arg in known), None)
 
 
 def _or_none(node: ast.expr) -> ast.expr | None:
     return None if isinstance(node, ast.Constant) and node.value is None else node
-
-
-def _members(kind: type) -> str | None:
-    """Return what an attribute of `kind` can be."""
-    if issubclass(kind, Enum):
-        name = enum_name(kind) or kind.__name__
-        return f"valid: {', '.join(f'pl.{name}.{m.name}' for m in kind)}"
-    if kind is DType:
-        return f"valid: {', '.join(f'pl.{name}' for name in DTYPES)}"
-    return None
-
-
-def _layout_hint(wanted: Type, given: Type, text: str) -> str | None:
-    """Return how a tensor comes into another layout, if that is all that is missing."""
-    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
-        return None
-    if wanted.layout is given.layout or mismatch(wanted, given, check_layout=False):
-        return None
-    shape = ", ".join(str(getattr(d, "value", "…")) for d in wanted.shape)
-    return f"pl.tensor.view({text}, [{shape}], layout=pl.{wanted.layout.name}) takes the same bytes"
-
-
-def _call_shape(signature: Signature) -> str:
-    names = ", ".join(p.name for p in signature.params)
-    return f"it is called self.{signature.name}({names})"

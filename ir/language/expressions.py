@@ -241,11 +241,11 @@ class ExpressionParser:
 
     def _subscript(self, node: ast.Subscript) -> Expr:
         owner = self.parse(node.value)
-        if isinstance(owner.type, TensorType):
+        if isinstance(owner.type, TensorType | TileType):
             return WindowParser(self.context, self).read(owner, node)
         if not isinstance(owner.type, TupleType):
             message = (
-                "Square brackets must follow a tensor or a tuple of results, not "
+                "Square brackets must follow a tensor, a tile or a tuple of results, not "
                 f"{kind_of(owner.type)}"
             )
             hint = "a window of a tensor is read by pl.load(tensor, offsets, shapes)"

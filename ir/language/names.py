@@ -96,7 +96,6 @@ OP_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
 #: Words that PyPTO has and this language has not -> what does the job here.
 UNSUPPORTED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "dynamic": "dimensions are constants; pl.param gives one a name on the command line",
         "cluster": "a method with @pl.function(type=pl.FunctionType.InCore)",
         "split_aiv": "a method with @pl.function(type=pl.FunctionType.InCore)",
         "manual_scope": "plain calls, which run in order",

@@ -241,7 +241,7 @@ class BodyParser:
         if not isinstance(made, Call):
             message = f"{ast.unparse(value)} has no effect, so it must not be a statement"
             raise self.context.error(ParserSyntaxError, message, value, hint="assign it to a name")
-        return [EvalStmt(made, self.context.span(node))]
+        return [EvalStmt(self.assignments.kept(made, value), self.context.span(node))]
 
     def _call(self, value: ast.Call, block: Block, node: ast.stmt) -> list[Stmt] | None:
         """Return what a call that is a statement says, or None if it is an ordinary one."""

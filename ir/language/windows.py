@@ -1,4 +1,7 @@
-"""Square brackets behind a tensor: `x[m : m + 64, :]` is a window, read by a slice, written by an assembly."""
+"""Square brackets behind a tensor or a tile.
+
+`x[m : m + 64, :]` is a window, read by a slice, written by an assembly; `x[i, j]` is one element.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from ..errors import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
-from ..expr import Add, Call, ConstInt, Expr, index
+from ..expr import Add, Call, ConstInt, Expr, ScalarType, index
 from ..mx_uses import SLICE
 from ..ops import create_op_call
 from ..ops.checks import same_dim, show_dims
 from ..structural import structural_equal
-from ..types import TensorType, constant_dim
+from ..types import TensorType, TileType, constant_dim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,47 +30,74 @@ if TYPE_CHECKING:
     from .expressions import ExpressionParser
 
 _HINT = "a window is written x[0:16, :], or x[m : m + 16, :] where it begins at a variable"
+_CUT = {TensorType: SLICE, TileType: "tile.slice"}
+_PUT = {TensorType: "tensor.assemble", TileType: "tile.assemble"}
+_READ = {TensorType: "tensor.read", TileType: "tile.read"}
+_WRITE = {TensorType: "tensor.write", TileType: "tile.write"}
 
 
 class WindowParser:
-    """Reads the windows of one function's tensors."""
+    """Reads the windows and the single elements of one function's tensors and tiles."""
 
     def __init__(self, context: Context, expressions: ExpressionParser) -> None:
         self._context = context
         self._expressions = expressions
 
-    def read(self, tensor: Expr, node: ast.Subscript) -> Call:
-        """Return the window that `node` cuts from a tensor."""
-        offset, extents = self._window(tensor, node)
-        return self._call(SLICE, [tensor, extents, offset], node)
+    def read(self, array: Expr, node: ast.Subscript) -> Call:
+        """Return the window, or the element, that `node` takes from a tensor or a tile."""
+        at = self._element(array, node)
+        if at is not None:
+            return self._call(_READ[_kind(array)], [array, at], node)
+        offset, extents = self._window(array, node)
+        return self._call(_CUT[_kind(array)], [array, extents, offset], node)
 
     def write(self, node: ast.Subscript, value: ast.expr) -> Call:
-        """Return the call that writes a tensor into the window that `node` says.
+        """Return the call that writes a tensor or a tile into the window, or a scalar to the element.
 
         Raises:
-            UnsupportedFeatureError: When what is written, or written to, is no tensor.
+            UnsupportedFeatureError: When what is written to is neither tensor nor tile, or what is
+                written is something else.
             ParserTypeError: When the two are of different shapes.
         """
         target = self._expressions.parse(node.value)
-        if not isinstance(target.type, TensorType) or not isinstance(node.value, ast.Name):
+        if not isinstance(target.type, TensorType | TileType) or not isinstance(
+            node.value, ast.Name
+        ):
             message = f"What is written to must be a window of a tensor, not {ast.unparse(node)}"
             raise self._context.error(UnsupportedFeatureError, message, node, hint=_HINT)
         source = self._expressions.parse(value)
-        if not isinstance(source.type, TensorType):
-            message = f"A tensor must be written to {ast.unparse(node)}, not {ast.unparse(value)}"
-            hint = "a tile is stored by out = pl.store(tile, offsets, out)"
+        at = self._element(target, node)
+        if at is not None and isinstance(source.type, ScalarType):
+            return self._call(_WRITE[_kind(target)], [target, at, source], node)
+        kind = "tensor" if isinstance(target.type, TensorType) else "tile"
+        if not isinstance(source.type, type(target.type)):
+            message = f"A {kind} must be written to {ast.unparse(node)}, not {ast.unparse(value)}"
+            hint = (
+                "a tile is stored by out = pl.store(tile, offsets, out)"
+                if isinstance(source.type, TileType)
+                else "a scalar is written to one element, as in x[0, 0] = 1.0"
+            )
             raise self._context.error(UnsupportedFeatureError, message, value, hint=hint)
+        assert isinstance(source.type, TensorType | TileType)
         offset, extents = self._window(target, node)
         shape = source.type.shape
         if len(shape) != len(extents) or any(
             same_dim(a, b) is False for a, b in zip(shape, extents, strict=True)
         ):
             message = (
-                f"A tensor {show_dims(tuple(extents))} must be written to {ast.unparse(node)}, not "
+                f"A {kind} {show_dims(tuple(extents))} must be written to {ast.unparse(node)}, not "
                 f"one {show_dims(shape)}"
             )
             raise self._context.error(ParserTypeError, message, value)
-        return self._call("tensor.assemble", [target, source, offset], node)
+        return self._call(_PUT[_kind(target)], [target, source, offset], node)
+
+    def _element(self, array: Expr, node: ast.Subscript) -> list[Expr] | None:
+        """Return the index of a single element, or None where `node` takes a window."""
+        assert isinstance(array.type, TensorType | TileType), array.type
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != len(array.type.shape) or any(isinstance(p, ast.Slice) for p in parts):
+            return None
+        return [self._expressions.scalar(part) for part in parts]
 
     def _call(self, name: str, args: Sequence[object], node: ast.Subscript) -> Call:
         try:
@@ -79,13 +109,14 @@ class WindowParser:
                 InvalidOperationError, message, node, hint=error.hint
             ) from error
 
-    def _window(self, tensor: Expr, node: ast.Subscript) -> tuple[list[Expr], list[Expr]]:
+    def _window(self, array: Expr, node: ast.Subscript) -> tuple[list[Expr], list[Expr]]:
         """Return offset and extent along each axis; axes without a slice are taken whole."""
-        assert isinstance(tensor.type, TensorType), tensor.type
-        shape: Dims = tensor.type.shape
+        assert isinstance(array.type, TensorType | TileType), array.type
+        shape: Dims = array.type.shape
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(parts) > len(shape):
-            message = f"A window of a tensor of rank {len(shape)} must have at most {len(shape)} slices, not {len(parts)}"
+            kind = "tensor" if isinstance(array.type, TensorType) else "tile"
+            message = f"A window of a {kind} of rank {len(shape)} must have at most {len(shape)} slices, not {len(parts)}"
             raise self._context.error(ParserTypeError, message, node, hint=_HINT)
         pairs = [self._axis(part, dim) for part, dim in zip(parts, shape, strict=False)]
         pairs += [(index(0), dim) for dim in shape[len(parts) :]]
@@ -109,3 +140,7 @@ class WindowParser:
             case _:
                 message = f"A window must have a constant extent, which {ast.unparse(part)} has not"
                 raise self._context.error(ParserTypeError, message, part, hint=_HINT)
+
+
+def _kind(array: Expr) -> type[TensorType | TileType]:
+    return TensorType if isinstance(array.type, TensorType) else TileType

@@ -36,7 +36,8 @@ def whole(tensor: TensorValue) -> TileValue:
     return TileValue(tensor.buffer[window_positions(tensor.positions, everything)], tensor.dtype)
 
 
-def _fresh(tile: TileValue) -> TensorValue:
+def fresh(tile: TileValue) -> TensorValue:
+    """Return a fresh tensor, row-major, of what a tile holds."""
     return TensorValue(tile.codes.reshape(-1).copy(), tile.dtype, tile.codes.shape)
 
 
@@ -48,7 +49,7 @@ def multiply(
     rhs_scale: TensorValue,
 ) -> TensorValue:
     """Multiply two block-scaled tensors, from +0."""
-    return _fresh(product(run, _operands(lhs, lhs_scale, rhs, rhs_scale)))
+    return fresh(product(run, _operands(lhs, lhs_scale, rhs, rhs_scale)))
 
 
 def multiply_acc(
@@ -61,7 +62,7 @@ def multiply_acc(
 ) -> TensorValue:
     """Multiply two block-scaled tensors, from what another tensor holds."""
     operands = _operands(lhs, lhs_scale, rhs, rhs_scale)
-    return _fresh(product(run, operands, acc=whole(acc).floats))
+    return fresh(product(run, operands, acc=whole(acc).floats))
 
 
 def multiply_bias(
@@ -74,7 +75,7 @@ def multiply_bias(
 ) -> TensorValue:
     """Multiply two block-scaled tensors, from a row of biases."""
     operands = _operands(lhs, lhs_scale, rhs, rhs_scale)
-    return _fresh(product(run, operands, bias=whole(bias).floats))
+    return fresh(product(run, operands, bias=whole(bias).floats))
 
 
 def _operands(
@@ -110,7 +111,7 @@ def quantize_tensor(run: Evaluation, src: TensorValue) -> tuple[TensorValue, Ten
     layout, shape = made.layout, scales.codes.shape
     pack = pack_scales_a if layout is TensorLayout.MX_A_ZZ else pack_scales_b
     boxes = TensorValue(pack(scales.codes), DType.E8M0, shape, layout)
-    return _fresh(elements), boxes
+    return fresh(elements), boxes
 
 
 def cut(
@@ -131,7 +132,7 @@ def cut(
         case TensorLayout.MX_B_NN:
             return TensorValue(pack_scales_b(codes), tensor.dtype, shape, tensor.layout)
         case _:
-            return _fresh(TileValue(codes, tensor.dtype))
+            return fresh(TileValue(codes, tensor.dtype))
 
 
 def _cut_blocks(

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from ..dtypes import DType, TaskId
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, Span
-from ..expr import Call, Expr, MakeTuple, Op, ScalarType, Type, as_dim
-from ..types import TensorType, TileType
+from ..expr import Call, ConstFloat, Expr, MakeTuple, Op, ScalarType, Type, as_dim
+from ..types import MemorySpace, TensorType, TileType
 from .rules_matmul import planes_on_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from ..types import MemorySpace
 
 
 class OperandKind(Enum):
@@ -104,6 +102,10 @@ class OpRow:
         public: Whether kernels may write it (`pl.tile.x`); internal ops only come from passes.
         has_effect: Whether the call matters although nobody uses its result.
         instead: What to write for a tile in the place of a tensor, or the other way round.
+        scalar_form: The op that is meant when the last operand is a scalar; None where there is none.
+        elementwise: Whether the op means the same on a tile whose leading axes are merged.
+        vector: Whether a vector core runs it.
+        order: The order of arguments by position where it is not operands, then attributes.
     """
 
     name: str
@@ -120,6 +122,10 @@ class OpRow:
     public: bool = True
     has_effect: bool = False
     instead: str = ""
+    scalar_form: str | None = None
+    elementwise: bool = False
+    vector: bool = False
+    order: tuple[str, ...] = ()
     by_name: dict[str, Operand | Attribute] = field(
         init=False, repr=False, default_factory=dict[str, "Operand | Attribute"]
     )
@@ -130,14 +136,25 @@ class OpRow:
             self.by_name[part.name] = part
         optional = [operand.optional for operand in self.operands]
         assert optional == sorted(optional), f"{self.name}: optional operands must come last"
+        assert not self.order or sorted(self.order) == sorted(self.by_name), self.name
+
+    @property
+    def written(self) -> tuple[Operand | Attribute, ...]:
+        """The arguments in the order in which a kernel gives them."""
+        if self.order:
+            return tuple(self.by_name[name] for name in self.order)
+        return (*self.operands, *self.attributes)
+
+    @property
+    def leading(self) -> int:
+        """How many operands may be printed without their names."""
+        pairs = zip(self.operands, self.written, strict=False)
+        return next((i for i, (a, b) in enumerate(pairs) if a is not b), len(self.operands))
 
     @property
     def signature(self) -> str:
         """How the op is written, such as `load(tensor, offsets, shapes, valid_shape=…)`."""
-        parts = [o.name + ("=…" if o.optional else "") for o in self.operands]
-        parts += [
-            f"{a.name}" if a.required else f"{a.name}={_shown(a.default)}" for a in self.attributes
-        ]
+        parts = [_shown(part) for part in self.written]
         return f"{self.name}({', '.join(parts)})"
 
     def bind(
@@ -152,7 +169,7 @@ class OpRow:
             IRTypeError: For an unknown, doubled or missing argument; the hint is the signature.
         """
         site = CallSite(self, (), {}, span)
-        parts = [*self.operands, *self.attributes]
+        parts = self.written
         if len(positional) > len(parts):
             message = f"takes at most {len(parts)} arguments, not {len(positional)}"
             raise site.type_error(message, self.signature)
@@ -275,8 +292,14 @@ def _read(read: Callable[[Any], Any], value: object, site: CallSite) -> object:
         raise site.value_error(error.message, error.hint) from error
 
 
-def _shown(default: object) -> str:
-    return default.name if isinstance(default, DType) else str(default)
+def _shown(part: Operand | Attribute) -> str:
+    """Return an argument as a signature shows it."""
+    if isinstance(part, Operand):
+        return part.name + ("=…" if part.optional else "")
+    if part.required:
+        return part.name
+    default = part.default
+    return f"{part.name}={default.name if isinstance(default, DType | MemorySpace) else default}"
 
 
 def describe_type(expr: Expr) -> str:
@@ -301,6 +324,8 @@ def _as_operand(value: Any, span: Span) -> Expr:
         case list() | tuple():
             items = cast("Sequence[Any]", value)
             return MakeTuple(tuple(items), span)
+        case float():
+            return ConstFloat(value, DType.Float32, span)
         case _:
             return as_dim(value)
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 from ..cast_mode import CastMode
 from ..numerics.cast import cast_codes, cast_format
-from ..types import MemorySpace, TileType, TileView, implicit_tile_view
+from ..types import MemorySpace, TensorType, TileType, TileView, implicit_tile_view
 from .checks import check_shape, operand_type
+from .rules_vector import check_whole_tensor
 from .values import TileValue
 
 if TYPE_CHECKING:
-    from ..dtypes import SimpleDType
+    from ..dtypes import DType, SimpleDType
     from .row import CallSite
     from .values import Evaluation
 
@@ -19,16 +20,8 @@ if TYPE_CHECKING:
 def infer_cast(site: CallSite) -> TileType:
     """Return the tile of another dtype, in the memory of the vector core."""
     tile = operand_type(site, 0, TileType)
-    target = site.kwargs["target_type"]
-    for what, dtype in (("a tile of", tile.dtype), ("target_type", target)):
-        if cast_format(dtype) is None:
-            message = f"{what} {dtype.name} cannot be cast"
-            hint = "floats and integers can, scales and compound dtypes cannot"
-            raise site.type_error(message, hint)
-    if target is tile.dtype:
-        message = f"target_type must be another dtype than the tile's, not {target.name} again"
-        raise site.value_error(message)
-    if tile.memory_space not in (None, MemorySpace.Vec):
+    target = _target(site, tile)
+    if tile.memory_space not in (None, MemorySpace.Vec, MemorySpace.Acc):
         message = (
             f"a tile must lie in Vec to be cast, where the vector core works, "
             f"not in {tile.memory_space.name}"
@@ -40,9 +33,34 @@ def infer_cast(site: CallSite) -> TileType:
     return TileType(tile.shape, target, None, view, MemorySpace.Vec)
 
 
+def infer_cast_tensor(site: CallSite) -> TensorType:
+    """Return the fresh tensor of another dtype."""
+    tensor = operand_type(site, 0, TensorType)
+    target = _target(site, tensor)
+    check_whole_tensor(site, "tensor", tensor)
+    check_shape(site, tensor.shape, target)
+    return TensorType(tensor.shape, target)
+
+
+def _target(site: CallSite, found: TileType | TensorType) -> DType:
+    """Return the dtype that a cast makes, once it is known that there is such a cast."""
+    target: DType = site.kwargs["target_type"]
+    what = "a tile of" if isinstance(found, TileType) else "a tensor of"
+    for which, dtype in ((what, found.dtype), ("target_type", target)):
+        if cast_format(dtype) is None:
+            message = f"{which} {dtype.name} cannot be cast"
+            hint = "floats and integers can, scales and compound dtypes cannot"
+            raise site.type_error(message, hint)
+    if target is found.dtype:
+        kind = what.split()[1]
+        message = f"target_type must be another dtype than the {kind}'s, not {target.name} again"
+        raise site.value_error(message)
+    return target
+
+
 def cast_tile(run: Evaluation, tile: TileValue) -> TileValue:
     """Convert each element, rounded once by the mode of the call."""
-    assert isinstance(run.result_type, TileType), run.result_type
+    assert isinstance(run.result_type, TileType | TensorType), run.result_type
     target = cast("SimpleDType", run.result_type.dtype)
     mode = run.site.row.attribute(run.site.kwargs, "mode")
     assert isinstance(mode, CastMode), mode

@@ -18,9 +18,12 @@ from ..types import (
 )
 from .checks import arrangement_name, operand_type, same_dim, same_dims, show_dims
 from .rules_forms import flat_tile
-from .rules_memory import SCALE_DTYPES, SCALE_LAYOUT, scale_hint
+from .rules_memory import SCALE_DTYPES, SCALE_LAYOUT, is_row_of_scales, scale_hint
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..types import Dims
     from .row import CallSite
 
 #: The element dtypes that the cube multiplies with each other; a pair takes both from one set.
@@ -50,10 +53,23 @@ def infer_matmul_mx(site: CallSite) -> TileType:
 def infer_matmul_mx_acc(site: CallSite) -> TileType:
     """Return the accumulator after the product of lhs and rhs was added to it."""
     product = _product_type(site, first=1)
+    check_acc(site, product)
+    return product
+
+
+def infer_matmul_mx_bias(site: CallSite) -> TileType:
+    """Return the accumulator of lhs times rhs, started from a row of biases."""
+    product = _product_type(site, first=0)
+    check_bias(site, 4, product)
+    return product
+
+
+def check_acc(site: CallSite, product: TileType) -> None:
+    """Refuse a first operand that is no accumulator for a product."""
     acc = operand_type(site, 0, TileType)
-    _check_space(site, 0)
-    if acc.dtype is not DType.Float32:
-        message = f"acc must hold Float32, not {acc.dtype.name}"
+    check_space(site, 0)
+    if acc.dtype is not product.dtype:
+        message = f"acc must hold {product.dtype.name}, not {acc.dtype.name}"
         raise site.type_error(message)
     if not same_dims(acc.shape, product.shape):
         message = f"acc must be {show_dims(product.shape)}, not {show_dims(acc.shape)}"
@@ -64,16 +80,14 @@ def infer_matmul_mx_acc(site: CallSite) -> TileType:
             f"not {show_dims(acc.valid_shape)}"
         )
         raise site.value_error(message)
-    return product
 
 
-def infer_matmul_mx_bias(site: CallSite) -> TileType:
-    """Return the accumulator of lhs times rhs, started from a row of biases."""
-    product = _product_type(site, first=0)
-    bias = operand_type(site, 4, TileType)
-    _check_space(site, 4)
-    if bias.dtype is not DType.Float32:
-        message = f"bias must hold Float32, not {bias.dtype.name}"
+def check_bias(site: CallSite, position: int, product: TileType) -> None:
+    """Refuse an operand that is no row of biases for a product."""
+    bias = operand_type(site, position, TileType)
+    check_space(site, position)
+    if bias.dtype is not product.dtype:
+        message = f"bias must hold {product.dtype.name}, not {bias.dtype.name}"
         raise site.type_error(message)
     one = index(1)
     wanted, valid = (one, product.shape[-1]), (one, product.valid_shape[-1])
@@ -85,24 +99,39 @@ def infer_matmul_mx_bias(site: CallSite) -> TileType:
             f"the valid shape of bias must be {show_dims(valid)}, not {show_dims(bias.valid_shape)}"
         )
         raise site.value_error(message)
-    return product
 
 
 def _product_type(site: CallSite, *, first: int) -> TileType:
+    gemv = site.row.name.startswith("tile.gemv")
     lhs, lhs_scale, rhs, rhs_scale = (
         operand_type(site, position, TileType) for position in range(first, first + 4)
     )
     for position in range(first, first + 4):
-        _check_space(site, position)
+        check_space(site, position)
     check_pair(site, lhs.dtype, rhs.dtype)
     ones = (index(1),) * (len(lhs.shape) - _RANK)  # the rows of the result are those of lhs
-    lhs, rhs = _matrix(site, "lhs", lhs), _matrix(site, "rhs", rhs)
-    _check_extents(site, lhs, rhs)
+    lhs, rhs = matrix(site, "lhs", lhs), matrix(site, "rhs", rhs)
+    check_extents(site, lhs, rhs, {**MULTIPLES, "M": 1} if gemv else MULTIPLES)
+    if gemv:
+        check_row(site, first, lhs)
     if site.args[first + 1] is site.args[first + 3]:
         message = "lhs_scale and rhs_scale must be two tiles, not the same one"
         raise site.value_error(message)
     _check_scale(site, first + 1, lhs_scale, lhs, k_axis=1)
     _check_scale(site, first + 3, rhs_scale, rhs, k_axis=0)
+    return accumulator(ones, lhs, rhs, DType.Float32)
+
+
+def check_row(site: CallSite, position: int, lhs: TileType) -> None:
+    """Refuse a left operand that is more than one row."""
+    if constant_dim(lhs.shape[0]) != 1:
+        name = site.row.operands[position].name
+        message = f"{name} must be a row [1, K], not {show_dims(lhs.shape)}"
+        raise site.value_error(message, "pl.matmul and pl.matmul_mx take a matrix")
+
+
+def accumulator(ones: Dims, lhs: TileType, rhs: TileType, dtype: DType) -> TileType:
+    """Return the type of the product of two matrices; `ones` are leading axes of one element."""
     shape = (*ones, lhs.shape[0], rhs.shape[1])
     valid = (*ones, lhs.valid_shape[0], rhs.valid_shape[1])
     place = implicit_tile_view(shape, MemorySpace.Acc)
@@ -114,10 +143,10 @@ def _product_type(site: CallSite, *, first: int) -> TileType:
         fractal=place.fractal,
         compact=CompactMode.null if full_rows else CompactMode.normal,
     )
-    return TileType(shape, DType.Float32, None, view, MemorySpace.Acc)
+    return TileType(shape, dtype, None, view, MemorySpace.Acc)
 
 
-def _check_space(site: CallSite, position: int) -> None:
+def check_space(site: CallSite, position: int) -> None:
     """Refuse a tile that was placed elsewhere; one that is unplaced or in Mat can still be moved."""
     operand = site.row.operands[position]
     space = operand_type(site, position, TileType).memory_space
@@ -140,7 +169,7 @@ def check_pair(site: CallSite, lhs: DType, rhs: DType) -> None:
     raise site.type_error(message, hint if mixed else None)
 
 
-def _matrix(site: CallSite, name: str, tile: TileType) -> TileType:
+def matrix(site: CallSite, name: str, tile: TileType) -> TileType:
     """Return the tile as a matrix: of a higher rank it must be one, each extent before it 1."""
     if len(tile.shape) < _RANK:
         message = f"{name} must have rank {_RANK}, not {len(tile.shape)}"
@@ -151,12 +180,15 @@ def _matrix(site: CallSite, name: str, tile: TileType) -> TileType:
     return flat_tile(tile)
 
 
-def _check_extents(site: CallSite, lhs: TileType, rhs: TileType) -> None:
+def check_extents(
+    site: CallSite, lhs: TileType, rhs: TileType, multiples: Mapping[str, int]
+) -> None:
+    """Refuse operands whose physical extents are no multiples, or that do not agree in K."""
     found = {"M": lhs.shape[0], "K": lhs.shape[1], "N": rhs.shape[1]}
     for name, dim in found.items():
         value = constant_dim(dim)
-        if value is not None and value % MULTIPLES[name]:
-            message = f"the physical {name} must be a multiple of {MULTIPLES[name]}, not {value}"
+        if value is not None and value % multiples[name]:
+            message = f"the physical {name} must be a multiple of {multiples[name]}, not {value}"
             hint = "load a larger window and narrow it by valid_shape"
             raise site.value_error(message, hint)
     for name, tile in (("lhs", lhs), ("rhs", rhs)):
@@ -164,11 +196,12 @@ def _check_extents(site: CallSite, lhs: TileType, rhs: TileType) -> None:
             valid = show_dims(tile.valid_shape)
             message = f"{name} must have valid elements, not the valid shape {valid}"
             raise site.value_error(message)
-    _check_equal(site, "the physical K", lhs.shape[1], rhs.shape[0])
-    _check_equal(site, "the valid K", lhs.valid_shape[1], rhs.valid_shape[0])
+    check_equal(site, "the physical K", lhs.shape[1], rhs.shape[0])
+    check_equal(site, "the valid K", lhs.valid_shape[1], rhs.valid_shape[0])
 
 
-def _check_equal(site: CallSite, what: str, left: Expr, right: Expr) -> None:
+def check_equal(site: CallSite, what: str, left: Expr, right: Expr) -> None:
+    """Refuse two extents, of lhs and of rhs, that provably differ."""
     if same_dim(left, right) is False:
         a, b = constant_dim(left), constant_dim(right)
         message = f"{what} must be the same on both sides, but lhs has {a} and rhs has {b}"
@@ -187,7 +220,8 @@ def _check_scale(
         message = f"{name} must hold E8M0, not {scale.dtype.name}"
         raise site.type_error(message)
     found = scale.get_effective_tile_view()
-    if found.arrangement != SCALE_ARRANGEMENT[layout]:
+    one_row = site.row.name.startswith("tile.gemv") and is_row_of_scales(scale, layout)
+    if found.arrangement != SCALE_ARRANGEMENT[layout] and not one_row:
         message = (
             f"{name} must come from a tensor in {layout.name}, not in {arrangement_name(found)}"
         )

@@ -285,7 +285,7 @@ def _scale_move(site: CallSite, tile: TileType, target: MemorySpace) -> TileType
         message = f"a tile for {target.name} must have rank 2, not {len(tile.shape)}"
         raise site.value_error(message)
     view = tile.get_effective_tile_view()
-    if view.arrangement != SCALE_ARRANGEMENT[layout]:
+    if view.arrangement != SCALE_ARRANGEMENT[layout] and not is_row_of_scales(tile, layout):
         message = (
             f"the scales for {target.name} must come from a tensor in {layout.name}, "
             f"not in {arrangement_name(view)}"
@@ -293,6 +293,16 @@ def _scale_move(site: CallSite, tile: TileType, target: MemorySpace) -> TileType
         raise site.value_error(message, scale_hint(layout))
     moved = view_with_valid(implicit_tile_view(tile.shape, target), tile.valid_shape)
     return TileType(tile.shape, DType.E8M0, None, moved, target)
+
+
+def is_row_of_scales(tile: TileType, layout: TensorLayout) -> bool:
+    """Return whether a tile is one plain row of scales, which is what the row of a gemv has."""
+    plain = implicit_tile_view(tile.shape, MemorySpace.Bias).arrangement
+    return (
+        layout is TensorLayout.MX_A_ZZ
+        and constant_dim(tile.shape[0]) == 1
+        and tile.get_effective_tile_view().arrangement == plain
+    )
 
 
 def scale_hint(layout: TensorLayout) -> str:

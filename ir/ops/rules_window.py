@@ -79,7 +79,7 @@ def infer_extract(site: CallSite) -> TileType:
     check_window(site, starts, shape, tile.shape, what="the window", owner="the tile")
     dtype = _check_arrangement(site, tile, shape, target)
     valid = tuple(
-        _valid_extent(site, start, size, has, whole)
+        valid_extent(site, start, size, has, whole)
         for start, size, has, whole in zip(starts, shape, tile.valid_shape, tile.shape, strict=True)
     )
     view = view_with_valid(implicit_tile_view(shape, target), valid)
@@ -127,7 +127,7 @@ def _check_arrangement(site: CallSite, tile: TileType, shape: Dims, target: Memo
     return DType.E8M0
 
 
-def _valid_extent(site: CallSite, start: Expr, size: Expr, has: Expr, whole: Expr) -> Expr:
+def valid_extent(site: CallSite, start: Expr, size: Expr, has: Expr, whole: Expr) -> Expr:
     """Return how much of a window is valid along one axis, of which `has` of `whole` are."""
     first, extent, limit = constant_dim(start), constant_dim(size), constant_dim(has)
     if first is None or extent is None or limit is None or limit == constant_dim(whole):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ..cast_mode import CastMode
 from ..dtypes import DType
 from ..types import MemorySpace, TensorLayout, TileLayout
 from . import (
     meaning,
     meaning_tensors,
-    rules_cast,
     rules_control,
     rules_forms,
     rules_matmul,
@@ -19,6 +17,9 @@ from . import (
     rules_window,
 )
 from .row import Attribute, Operand, OperandKind, OpRow
+from .table_matmul import MATMUL_ROWS
+from .table_shapes import SHAPE_ROWS
+from .table_vector import VECTOR_ROWS
 
 _TENSOR, _TILE, _TUPLE = OperandKind.TENSOR, OperandKind.TILE, OperandKind.TUPLE
 
@@ -151,18 +152,7 @@ _ROWS = (
         meaning=meaning_tensors.quantize_tile,
         doc="Quantises a tile to MX: elements, and one scale for 32 of them along K.",
         output_memory=MemorySpace.Vec,
-    ),
-    OpRow(
-        name="tile.cast",
-        operands=(_tile("tile", MemorySpace.Vec),),
-        attributes=(
-            Attribute("target_type", DType, required=True),
-            Attribute("mode", CastMode, default=CastMode.round, read=CastMode.of),
-        ),
-        infer=rules_cast.infer_cast,
-        meaning=rules_cast.cast_tile,
-        doc="Converts the elements of a tile to another dtype.",
-        output_memory=MemorySpace.Vec,
+        vector=True,
     ),
     OpRow(
         name="tensor.create",
@@ -248,6 +238,7 @@ _ROWS = (
         meaning=meaning_tensors.quantize_tensor,
         doc="Quantises a tensor to MX: elements, and scales in the MX layout of their side.",
         output_memory=MemorySpace.DDR,
+        vector=True,
     ),
     OpRow(
         name="tensor.assemble",
@@ -347,6 +338,9 @@ _ROWS = (
         meaning=meaning.join_tasks,
         doc="Names a launch of nothing that is done when all of its dependencies are.",
     ),
+    *VECTOR_ROWS,
+    *SHAPE_ROWS,
+    *MATMUL_ROWS,
 )
 
 ROWS: dict[str, OpRow] = {row.name: row for row in _ROWS}

@@ -18,7 +18,7 @@ from ..collapsing import folded_offset, is_contiguous
 from ..core import AssignStmt, SeqStmts, Stmt
 from ..errors import IRValueError
 from ..expr import Call, Expr, GlobalVar, MakeTuple, Type, Var, index, replace
-from ..ops import create_op_call
+from ..ops import ROWS, create_op_call
 from ..ops.checks import same_dim, show_dims
 from ..ops.rules_forms import flat_tile, merged
 from ..ops.rules_memory import is_packed
@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     from ..types import Dims
 
 _RANK = 2
-#: Ops that mean the same on a flat tile.
+#: Ops of the cube, whose operands are single matrices, and moves: they mean the same on a flat tile.
 _FLAT_OPS = (
-    "tile.cast",
-    "tile.matmul_mx",
-    "tile.matmul_mx_acc",
-    "tile.matmul_mx_bias",
+    *(f"tile.{name}{more}" for name in ("matmul_mx", "matmul") for more in ("", "_acc", "_bias")),
     "tile.move",
 )
 
@@ -137,7 +134,7 @@ class _Flattener(InsertingMutator):
                 return self._load(op)
             case "tile.store":
                 return self._store(op)
-            case name if name in _FLAT_OPS:
+            case name if name in _FLAT_OPS or ROWS[name].elementwise:
                 return self.visit_children(op)
             case name:
                 message = f"{name} must take and give tiles of at most two axes"

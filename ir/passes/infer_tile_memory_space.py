@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, cast
 
 from ..core import AssignStmt, Function, SeqStmts, Stmt
 from ..expr import Call, Expr, IterArg, Op, Var, replace
-from ..ops import ROWS, create_op_call
+from ..ops import ROWS, create_op_call, deduce_type
 from ..properties import IRProperty
 from ..types import MemorySpace, TileType, TileView, implicit_tile_view
+from ..verification.walk import statements
 from ..visitor import IRVisitor
 from .base import FunctionPass
 from .inserting import InsertingMutator
@@ -58,6 +59,16 @@ def _row(call: Call) -> OpRow | None:
     return ROWS.get(call.op.name) if isinstance(call.op, Op) else None
 
 
+def _looked_at(stmt: Stmt) -> Expr | None:
+    """Return the tile that a statement gives another name, in whatever memory it lies."""
+    if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, Call):
+        return None
+    row = _row(stmt.value)
+    if row is None or row.reuses is None or row.output_memory is not None:
+        return None
+    return stmt.value.args[row.reuses]
+
+
 class _Demand(IRVisitor):
     """Collects the memories in which a value is wanted, by the first name that it goes by."""
 
@@ -67,6 +78,10 @@ class _Demand(IRVisitor):
         for one, other in ties_of(function.body):
             if tile_of(one) is not None:
                 self._ties.tie(one, other)
+        for stmt in statements(function.body):
+            source = _looked_at(stmt)
+            if source is not None and isinstance(stmt, AssignStmt):
+                self._ties.tie(source, stmt.var)
         self.visit_function(function)
 
     def space_of(self, var: Var) -> MemorySpace:
@@ -132,6 +147,8 @@ class _Placer(InsertingMutator):
         value = self.visit_expr(op.value)
         if isinstance(value, Call) and _is_unplaced_load(value):
             value = _placed_load(value, self._demand.space_of(op.var))
+        elif isinstance(value, Call) and value is not op.value and _looked_at(op) is not None:
+            value = replace(value, type=deduce_type(value))
         var = op.var
         if value is not op.value and value.type is not op.value.type:
             var = self.variables[op.var] = replace(op.var, type=value.type)

@@ -32,6 +32,9 @@ PAIRS = {
     "tile.matmul_mx": ((0, 1), (2, 3)),
     "tile.matmul_mx_bias": ((0, 1), (2, 3)),
     "tile.matmul_mx_acc": ((1, 2), (3, 4)),
+    "tile.gemv_mx": ((0, 1), (2, 3)),
+    "tile.gemv_mx_bias": ((0, 1), (2, 3)),
+    "tile.gemv_mx_acc": ((1, 2), (3, 4)),
 }
 
 

@@ -17,6 +17,7 @@ from ..core import (
     YieldStmt,
     flatten_to_stmts,
 )
+from ..dynamic_dims import is_dynamic
 from ..expr import Call, GlobalVar, Submit, Var
 from ..tensor_roots import returned_params
 from .walk import all_vars, bodies, calls, defined_vars, leaves, own_exprs, type_uses, uses
@@ -195,7 +196,7 @@ class _Definitions:
 
     def _check(self, used: Iterable[Var], defined: set[Var], span: Span) -> None:
         for var in used:
-            if var not in defined:
+            if var not in defined and not is_dynamic(var):
                 message = f"{var.name_hint!r} must be defined before it is used"
                 self._findings.error(USE_BEFORE_DEFINITION, message, span)
 

@@ -59,7 +59,7 @@ def check_types(
         match call:
             case Call(op=Op()):
                 _check_op(call, findings)
-                if strict_valid_k and call.name.startswith("tile.matmul_mx"):
+                if strict_valid_k and call.name.startswith(("tile.matmul_mx", "tile.gemv_mx")):
                     _check_valid_k(call, findings)
             case Call():
                 _check_call(call, program, findings)
@@ -160,7 +160,7 @@ def _check_op(call: Call, findings: Findings) -> None:
 
 
 def _check_valid_k(call: Call, findings: Findings) -> None:
-    first = 1 if call.name == "tile.matmul_mx_acc" else 0
+    first = 1 if call.name.endswith("_mx_acc") else 0
     lhs = call.args[first].type
     if not isinstance(lhs, TileType):
         return

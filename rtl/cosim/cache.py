@@ -13,8 +13,9 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...ir.errors import UserError
 
@@ -22,8 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 
+_LISTENER: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("_LISTENER", default=None)
+
+
 class CacheError(UserError):
     """The cache folder cannot be used."""
+
+
+@contextmanager
+def builds_announced(tell: Callable[[str], None]) -> Generator[None]:
+    """Within, call `tell` with the name of each build that is about to be made, not of kept ones."""
+    token = _LISTENER.set(tell)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 def cache_root() -> Path:
@@ -63,6 +77,9 @@ def cached_build(name: str, ingredients: tuple[str, ...], build: Callable[[Path]
         raise CacheError(message, hint=hint) from error
     with lock, _held(lock.fileno()):
         if not folder.is_dir():
+            tell = _LISTENER.get()
+            if tell is not None:
+                tell(name)
             _build_into(folder, build)
     return folder
 

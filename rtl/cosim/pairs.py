@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -21,11 +20,11 @@ from ...ir.errors import IRTypeError, IRValueError
 from ..emit import UNITS, verilog
 from ..shapes import CODE, COMBINED_EXPONENT
 from .cache import cached_build
-from .run import CosimError
-from .toolchain import Simulator, environment, require, version
+from .library import run_tool, shared_library
+from .toolchain import Simulator, require, version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -54,11 +53,6 @@ extern "C" void run(const uint8_t* a, const uint8_t* b, uint8_t* is_nan, int16_t
   model.final();
 }}
 """
-
-_LIBRARY_OPTIONS: Final = (
-    *("--cc", "--exe", "--build", "-O3"),
-    *("-CFLAGS", "-O2 -fPIC", "-LDFLAGS", "-shared", "-o", "library.so"),
-)
 
 _BENCH_SOURCE: Final = f"""\
 `timescale 1ns/1ps
@@ -151,21 +145,8 @@ def _run_library(
 
 @cache
 def _library() -> Callable[..., None]:
-    def build(folder: Path) -> None:
-        (folder / f"{_TOP}.v").write_text(verilog(_TOP), encoding="utf-8")
-        (folder / "library.cpp").write_text(_LIBRARY_SOURCE, encoding="utf-8")
-        files = (f"{_TOP}.v", "library.cpp")
-        command = ["verilator", *_LIBRARY_OPTIONS, "--top-module", _TOP, "--Mdir", ".", *files]
-        _run_tool(Simulator.VERILATOR, command, folder)
-
-    ingredients = (
-        verilog(_TOP),
-        _LIBRARY_SOURCE,
-        " ".join(_LIBRARY_OPTIONS),
-        version(Simulator.VERILATOR),
-    )
-    folder = cached_build(f"library-{_TOP}", ingredients, build)
-    run = ctypes.CDLL(os.fspath(folder / "library.so")).run
+    library = shared_library(_TOP, {f"{_TOP}.v": verilog(_TOP)}, _LIBRARY_SOURCE)
+    run = library.run
     run.restype = None
     return run
 
@@ -188,7 +169,7 @@ def _run_batch(a: npt.NDArray[np.uint8], b: npt.NDArray[np.uint8]) -> list[int]:
         folder = Path(name)
         lines = "\n".join(f"{x:02x}{y:02x}" for x, y in zip(a.tolist(), b.tolist(), strict=True))
         (folder / "pairs.hex").write_text(lines, encoding="ascii")
-        _run_tool(Simulator.ICARUS, ["vvp", "-n", os.fspath(program), f"+count={a.size}"], folder)
+        run_tool(Simulator.ICARUS, ["vvp", "-n", os.fspath(program), f"+count={a.size}"], folder)
         return [int(line, 16) for line in (folder / "answers.hex").read_text().split()]
 
 
@@ -198,22 +179,7 @@ def _bench() -> Path:
         (folder / f"{_TOP}.v").write_text(verilog(_TOP), encoding="utf-8")
         (folder / "bench.v").write_text(_BENCH_SOURCE, encoding="utf-8")
         command = ["iverilog", "-g2005", "-o", "bench.vvp", "-s", "bench", "bench.v", f"{_TOP}.v"]
-        _run_tool(Simulator.ICARUS, command, folder)
+        run_tool(Simulator.ICARUS, command, folder)
 
     ingredients = (verilog(_TOP), _BENCH_SOURCE, version(Simulator.ICARUS))
     return cached_build(f"bench-{_TOP}", ingredients, build)
-
-
-def _run_tool(simulator: Simulator, command: Sequence[str], folder: Path) -> None:
-    result = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(simulator),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if result.returncode != 0:
-        message = f"{simulator.title} must run {command[0]} without an error, not with status {result.returncode}"
-        raise CosimError(message, log=result.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from ...ir.errors import UserError
+from ...traces.whole import written_whole
 from .cache import cached_build
 from .toolchain import (
     Simulator,
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 
 _TIMESCALE = ("1ns", "1ps")
 _LOG_LINES_SHOWN = 40
+_WAVES = "dump.vcd"
+"""What cocotb's Verilator calls its waves."""
 _BUILD_ARGS: dict[Simulator, list[str]] = {
     # Only the ports of the top stay public: whatever else cocotb could see would be kept alive.
-    Simulator.VERILATOR: ["--public-depth", "1", "--no-public-flat-rw"],
+    # The lint has its own place: a warning does not stop a build.
+    Simulator.VERILATOR: ["--public-depth", "1", "--no-public-flat-rw", "-Wno-fatal"],
     Simulator.ICARUS: [],
 }
 
@@ -77,13 +82,14 @@ class Report:
     log: str
 
 
-def build_model(simulator: Simulator, verilog: str, *, top: str) -> Model:
+def build_model(simulator: Simulator, verilog: str, *, top: str, waves: bool = False) -> Model:
     """Compile Verilog for cocotb, or take an earlier build of the same text.
 
     Args:
         simulator: What to compile for.
         verilog: Text of the design.
         top: Name of its top module.
+        waves: Whether its runs can leave waves; with Verilator only.
 
     Raises:
         MissingSimulatorError: If the simulator or cocotb is not installed.
@@ -106,6 +112,7 @@ def build_model(simulator: Simulator, verilog: str, *, top: str) -> Model:
                     hdl_toplevel=top,
                     build_dir=folder,
                     build_args=_BUILD_ARGS[simulator],
+                    waves=waves,
                     timescale=_TIMESCALE,
                     log_file=log,
                 )
@@ -120,6 +127,7 @@ def build_model(simulator: Simulator, verilog: str, *, top: str) -> Model:
         cocotb.__version__,
         str(cocotb_tools.config.libs_dir),
         *_BUILD_ARGS[simulator],
+        *(["waves"] if waves else []),
     )
     return Model(
         simulator, top, cached_build(f"cocotb-{simulator.value}-{top}", ingredients, build)
@@ -134,6 +142,7 @@ def run_tests(
     test_filter: str | None = None,
     seed: int | None = None,
     variables: Mapping[str, str] | None = None,
+    waves: Path | None = None,
 ) -> Report:
     """Run the cocotb tests of a module on a model.
 
@@ -144,8 +153,10 @@ def run_tests(
         test_filter: Regular expression; only the tests that it matches run.
         seed: Seed of everything random in the tests.
         variables: More environment variables for the tests.
+        waves: Where the waves of the run go, if the model was built for them (.vcd).
 
     Raises:
+        InputError: If the waves cannot be written there.
         CosimError: If a test failed, or the simulator broke down, or no test ran at all.
     """
     from cocotb_tools.runner import get_runner
@@ -166,11 +177,16 @@ def run_tests(
                     log_file=log,
                     test_filter=test_filter,
                     seed=seed,
+                    waves=waves is not None,
                     extra_env=variables or {},
                 )
         except (RuntimeError, SystemExit) as error:
             broken = str(error)
-        return _judge(model, module, results, log, test_filter=test_filter, broken=broken)
+        report = _judge(model, module, results, log, test_filter=test_filter, broken=broken)
+        if waves is not None:
+            with written_whole(waves) as temporary:
+                shutil.copyfile(folder / _WAVES, temporary)
+        return report
 
 
 def _judge(

@@ -379,7 +379,7 @@ MISUSES = {
     ),
     "an unknown unit": (
         "rtl -o out --unit alu",
-        "--unit must be one of scale_decode, scale_pair, not 'alu'",
+        "--unit must be one of scale_decode, dot, cube, scale_pair, not 'alu'",
     ),
 }
 

@@ -67,7 +67,7 @@ MISTAKES = {
         InvalidOperationError,
         "pl has no operation 'matmul_mix'",
         under="pl.matmul_mix",
-        hint="valid here: matmul_mx, matmul_mx_acc, matmul_mx_bias",
+        hint="valid here: matmul_mx, matmul_mx_acc, matmul_bias",
         swap=(("pl.matmul_mx(", "pl.matmul_mix("),),
     ),
     "an unknown dtype": Mistake(

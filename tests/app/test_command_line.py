@@ -14,7 +14,6 @@ import scalebox
 from scalebox.app import cli
 from scalebox.app.cli import BROKEN_PIPE, main
 from scalebox.ir.core import Program
-from scalebox.rtl.emit import UNITS
 
 from .shown import answer
 
@@ -91,17 +90,6 @@ def test_compare_tells_what_differs(
     first = answer(capsys)["first_difference"]
     assert (first["index"], first["actual"], first["golden"]) == ([0, 0], "nan", 1.0)
     assert (first["actual_bits"], first["golden_bits"]) == ("0x7fc00000", "0x3f800000")
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_rtl_writes_verilog(
-    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["rtl", "-o", "out", "--unit", unit]) == 0
-    path = Path(capsys.readouterr().out.strip())
-    assert path == Path("out") / f"{unit}.v"
-    assert f"module {unit}(" in path.read_text()
 
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing_behind(

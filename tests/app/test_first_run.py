@@ -1,11 +1,13 @@
 """A long wait is announced where somebody waits, and only when there is one."""
 
 import io
+from pathlib import Path
 
 import pytest
 from numba import njit
 
-from scalebox.app.first_run import MESSAGE, compilation_announced
+from scalebox.app.first_run import CUBE_MESSAGE, MESSAGE, compilation_announced
+from scalebox.rtl.cosim.cache import cached_build
 
 
 class Terminal(io.StringIO):
@@ -31,3 +33,14 @@ def test_nothing_is_said_when_nothing_is_compiled() -> None:
     with compilation_announced(stream):
         assert compiled(2) == 3
     assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(("stream", "said"), [(Terminal(), CUBE_MESSAGE), (io.StringIO(), "")])
+def test_a_terminal_is_told_when_the_cube_is_compiled(
+    stream: io.StringIO, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEBOX_CACHE_DIR", str(tmp_path))
+    with compilation_announced(stream):
+        for name in ("library-unit", "library-cube", "library-cube"):
+            cached_build(name, ("text",), lambda folder: None)
+    assert stream.getvalue().strip() == said

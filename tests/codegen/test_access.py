@@ -191,7 +191,11 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.reads or r.writes], ids=lambda r: r.mnemonic)
+COMPILED = [r for r in ROWS if r.mnemonic.removesuffix(AT) in EXAMPLES]
+"""What code generation emits so far: the instructions of the cube core for MX operands."""
+
+
+@pytest.mark.parametrize("row", COMPILED, ids=lambda r: r.mnemonic)
 def test_every_instruction_touches_the_memories_of_its_row(row: Row):
     fields = {"src": 0, "dst": 0, "a": 0, "b": 0, "c": 0, "bias": 0, "a_type": ElementType.E4M3}
     found: list[set[Space]] = [set(), set()]
@@ -203,13 +207,20 @@ def test_every_instruction_touches_the_memories_of_its_row(row: Row):
     assert found == [set(row.reads), set(row.writes)]
 
 
+def test_an_instruction_that_code_generation_does_not_emit_has_no_rule():
+    for row in ROWS:
+        if row not in COMPILED and (row.reads or row.writes):
+            with pytest.raises(AssertionError, match="has no rule for the bytes it touches"):
+                accesses(row.mnemonic, {}, VIEWS)
+
+
 def test_gm_is_touched_as_a_whole_tensor():
     fields = {"view": 1, "xr": index(0), "xc": index(0), "l1": 0, "cols": 8}
     reads, _ = accesses("gm_to_l1_row", fields, VIEWS)
     assert reads == (Region(Space.GM, 0, 1, 1),)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.has("xo")], ids=lambda r: r.mnemonic)
+@pytest.mark.parametrize("row", [r for r in COMPILED if r.has("xo")], ids=lambda r: r.mnemonic)
 def test_where_a_register_says_what_of_l1_is_read_any_of_it_may_be(row: Row):
     fields = {"src": 512, "dst": 0, "xo": index(1)}
     plain = row.mnemonic.removesuffix(AT)

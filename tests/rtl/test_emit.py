@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,46 +13,120 @@ import pytest
 from scalebox.ir.errors import UserError
 from scalebox.rtl.cosim import toolchain
 from scalebox.rtl.cosim.toolchain import Simulator
-from scalebox.rtl.emit import LINT_WAIVERS, UNITS, OutputFolderError, verilog, write_verilog
+from scalebox.rtl.emit import (
+    LINT_WAIVERS,
+    UNITS,
+    Choice,
+    OutputFolderError,
+    variants,
+    verilog,
+    write_verilog,
+)
+from scalebox.rtl.synthesis.tools import SynthesisTool, run_tool
 
+VARIANTS = list(variants())
 UNIT = pytest.mark.parametrize("unit", list(UNITS))
+LINTED = pytest.mark.parametrize(
+    ("unit", "choice"),
+    [
+        pytest.param(
+            *each,
+            marks=[pytest.mark.slow] if each[0] == "cube" else [],
+            id=f"{each[0]}-{each[1].beat_bytes}-{each[1].combined:d}",
+        )
+        for each in VARIANTS
+    ],
+)
+VARIANT = pytest.mark.parametrize(
+    ("unit", "choice"),
+    VARIANTS,
+    ids=[f"{unit}-{choice.beat_bytes}-{choice.combined:d}" for unit, choice in VARIANTS],
+)
+PARAMETERS: dict[str, Callable[[Choice], str]] = {
+    "scale_decode": lambda choice: (
+        f"beat_bytes = {choice.beat_bytes}, combined = {choice.combined:d}"
+    ),
+    "dot": lambda _: "none",
+    "cube": lambda choice: f"beat_bytes = {choice.beat_bytes}, rows = 16, columns = 16",
+    "scale_pair": lambda _: "none",
+}
 
 
-@UNIT
-def test_the_header_names_unit_parameters_and_version(unit: str) -> None:
-    first, second, third = verilog(unit).splitlines()[:3]
+def text_of(unit: str, choice: Choice) -> str:
+    return verilog(unit, beat_bytes=choice.beat_bytes, combined=choice.combined)
+
+
+def written(folder: Path, unit: str, choice: Choice) -> Path:
+    [path] = write_verilog(
+        folder, unit=unit, beat_bytes=choice.beat_bytes, combined=choice.combined
+    )
+    return path
+
+
+def test_every_choice_about_every_unit_is_held_to_the_linters() -> None:
+    assert [(unit, choice.beat_bytes, choice.combined) for unit, choice in VARIANTS] == [
+        *(("scale_decode", beat, combined) for beat in (8, 16, 32) for combined in (False, True)),
+        ("dot", 32, False),
+        *(("cube", beat, False) for beat in (8, 16, 32)),
+        ("scale_pair", 32, False),
+    ]
+
+
+@VARIANT
+def test_the_header_names_unit_parameters_version_and_latency(unit: str, choice: Choice) -> None:
+    first, second, third, fourth = text_of(unit, choice).splitlines()[:4]
     assert re.fullmatch(r"// Written by Scalebox \d+\.\d+\.\d+: do not edit\.", first)
     assert second == f"// Unit: {unit}: {UNITS[unit].doc}."
-    assert (
-        third
-        == {
-            "scale_decode": "// Parameters: rows = 16, groups = 2.",
-            "scale_pair": "// Parameters: none.",
-        }[unit]
-    )
+    assert third == f"// Parameters: {PARAMETERS[unit](choice)}."
+    latency = re.fullmatch(r"// Latency in clock cycles: (\d+)\.", fourth)
+    assert latency is not None
+    scales = 3 + 32 // choice.beat_bytes
+    known = {"scale_decode": scales, "scale_pair": 0, "dot": 6, "cube": None}[unit]
+    # The head of a mad, which the cube's latency must not exceed, is 25 cycles.
+    assert int(latency[1]) == known if known is not None else scales < int(latency[1]) <= 25
 
 
-@UNIT
-def test_the_text_holds_the_unit_and_every_module_it_instantiates(unit: str) -> None:
-    text = verilog(unit)
-    assert re.findall(r"^module (\w+)", text, flags=re.MULTILINE) == [unit]
+@VARIANT
+def test_the_text_holds_the_unit_and_every_module_it_instantiates(
+    unit: str, choice: Choice
+) -> None:
+    text = text_of(unit, choice)
+    modules = re.findall(r"^module (\w+)\(", text, flags=re.MULTILINE)
+    instances = re.findall(r"^  (?!module)(\w+) \w+ \($", text, flags=re.MULTILINE)
+    assert len(modules) == len(set(modules))
+    assert set(modules) == {unit, *instances}
     assert text.isascii()
 
 
+@VARIANT
+def test_every_name_is_a_plain_identifier(unit: str, choice: Choice) -> None:
+    assert "\\" not in text_of(unit, choice)
+
+
+@UNIT
+def test_nothing_is_promised_to_some_tools_only(unit: str) -> None:
+    text = verilog(unit)
+    assert not re.search(r"synopsys|parallel_case|full_case|translate_off", text)
+
+
 def test_ports_are_those_of_the_streams() -> None:
-    text = verilog("scale_decode")
-    found = re.findall(r"(input|output) (?:\[(\d+):0\] )?(\w+);", text)
+    found = re.findall(
+        r"(input|output) (?:\[(\d+):0\] )?(\w+);",
+        verilog("scale_decode", beat_bytes=16).partition("endmodule")[0],
+    )
     ports = {name: (way, width) for way, width, name in found}
-    assert ports == {
-        "clk": ("input", ""),
-        "rst": ("input", ""),
-        "i__payload": ("input", "255"),
-        "i__valid": ("input", ""),
-        "i__ready": ("output", ""),
-        "o__payload": ("output", "319"),
-        "o__valid": ("output", ""),
-        "o__ready": ("input", ""),
-    }
+    # A record is 7 + 1 + 1 + 1 bits and two halves of 2 x 16 x (9 + 1).
+    widths = {"start": "26", "a_request": "13", "b_request": "13", "a": "127", "b": "127"}
+    into = ("start", "a", "b")
+    expected = {"clk": ("input", ""), "rst": ("input", "")}
+    for name, width in {**widths, "o": "649"}.items():
+        forth, back = ("input", "output") if name in into else ("output", "input")
+        expected |= {
+            f"{name}__payload": (forth, width),
+            f"{name}__valid": (forth, ""),
+            f"{name}__ready": (back, ""),
+        }
+    assert ports == expected
 
 
 @UNIT
@@ -84,27 +159,73 @@ def test_the_bytes_depend_on_neither_the_hash_seed_nor_a_yosys_in_the_way(
     assert len(digests) == 1
 
 
-@UNIT
-def test_verilator_finds_nothing_to_say(unit: str, tmp_path: Path) -> None:
-    [path] = write_verilog(tmp_path, unit=unit)
-    command = ["verilator", "--lint-only", "-Wall", "--language", "1364-2005", "--quiet", str(path)]
+def verilator_says(path: Path, top: str) -> str:
     toolchain.require(Simulator.VERILATOR)
-    variables = toolchain.environment(Simulator.VERILATOR)
-    child = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-    assert (child.returncode, child.stdout + child.stderr) == (0, "")
+    command = ["verilator", "--lint-only", "-Wall", "--language", "1364-2005", "--quiet"]
+    child = subprocess.run(
+        [*command, "--top-module", top, path.name],
+        cwd=path.parent,
+        env=toolchain.environment(Simulator.VERILATOR),
+        capture_output=True,
+        text=True,
+    )
+    said = child.stdout + child.stderr
+    assert bool(child.returncode) == bool(said)
+    return said
 
 
-@UNIT
-def test_icarus_finds_nothing_to_say(unit: str, tmp_path: Path, icarus: str) -> None:
-    [path] = write_verilog(tmp_path, unit=unit)
+@LINTED
+def test_verilator_finds_nothing_to_say(unit: str, choice: Choice, tmp_path: Path) -> None:
+    assert verilator_says(written(tmp_path, unit, choice), unit) == ""
+
+
+@LINTED
+def test_icarus_finds_nothing_to_say(
+    unit: str, choice: Choice, tmp_path: Path, icarus: str
+) -> None:
+    path = written(tmp_path, unit, choice)
     command = [icarus, "-g2005", "-Wall", "-o", os.devnull, str(path)]
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    child = subprocess.run(command, capture_output=True, text=True)
     assert (child.returncode, child.stdout + child.stderr) == (0, "")
+
+
+@LINTED
+def test_yosys_finds_no_loop_no_conflict_and_no_wire_without_a_driver(
+    unit: str, choice: Choice, tmp_path: Path
+) -> None:
+    path = written(tmp_path, unit, choice)
+    script = f"read_verilog {path.name}; hierarchy -check -top {unit}; proc; check -assert"
+    assert run_tool(SynthesisTool.YOSYS, "-q", "-p", script, folder=tmp_path) == ""
 
 
 def test_no_waiver_hides_a_class_that_means_a_broken_circuit() -> None:
     assert not {"LATCH", "UNOPTFLAT", "MULTIDRIVEN", "CASEINCOMPLETE"} & LINT_WAIVERS.keys()
     assert all(LINT_WAIVERS.values())
+
+
+OF_THE_CUBE = ("CASEOVERLAP", "UNSIGNED")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in OF_THE_CUBE else [])
+        for name in LINT_WAIVERS
+    ],
+)
+def test_every_waiver_is_needed(name: str, tmp_path: Path) -> None:
+    unit = "cube" if name in OF_THE_CUBE else "scale_decode"
+    path = tmp_path / "alone.v"
+    path.write_text(verilog(unit).replace(f"lint_off {name} ", f"lint_on {name} "))
+    said = verilator_says(path, unit)
+    assert set(re.findall(r"^%Warning-(\w+):", said, re.MULTILINE)) == {name}
+
+
+def test_the_waivers_end_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "after.v"
+    after = "module after(input a, output [1:0] b);\n  assign b = a;\nendmodule\n"
+    path.write_text(verilog("scale_pair") + after)
+    assert "%Warning-WIDTHEXPAND" in verilator_says(path, "after")
 
 
 def test_write_makes_the_folder_and_replaces_only_its_own_file(tmp_path: Path) -> None:
@@ -121,7 +242,7 @@ def test_a_folder_with_foreign_files_is_refused_unless_forced(tmp_path: Path) ->
     with pytest.raises(OutputFolderError) as caught:
         write_verilog(tmp_path)
     assert str(caught.value) == (
-        f"The output folder {str(tmp_path)!r} must hold only Verilog of ours, not notes.txt"
+        f"The output folder {str(tmp_path)!r} must hold only files of ours, not notes.txt"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     write_verilog(tmp_path, force=True)
@@ -158,8 +279,31 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert path.read_text() == verilog("scale_decode")
 
 
-def test_an_unknown_unit_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"^A unit must be one of scale_decode, scale_pair, not 'x'$"
-    ):
-        write_verilog(tmp_path, unit="x")
+@pytest.mark.parametrize(
+    ("unit", "choice", "message"),
+    [
+        ("x", Choice(), f"A unit must be one of {', '.join(UNITS)}, not 'x'"),
+        (
+            "scale_decode",
+            Choice(beat_bytes=4),
+            "The bytes of a beat must be one of 8, 16, 32, not 4",
+        ),
+        (
+            "scale_pair",
+            Choice(beat_bytes=8),
+            "A width of beats must go with scale_decode or cube, not with scale_pair",
+        ),
+        (
+            "scale_pair",
+            Choice(combined=True),
+            "Combined exponents must go with scale_decode, not with scale_pair",
+        ),
+    ],
+)
+def test_what_there_is_not_is_refused_by_name_before_anything_is_written(
+    unit: str, choice: Choice, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$") as caught:
+        written(tmp_path / "new", unit, choice)
+    assert isinstance(caught.value, UserError)
+    assert not (tmp_path / "new").exists()

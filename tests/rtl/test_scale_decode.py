@@ -1,168 +1,271 @@
 # amaranth: UnusedElaboratable=no
-"""The scale-decode unit and the combine step in Amaranth's own simulator."""
+"""The scale-decode unit in Amaranth's own simulator: what comes, and in which cycle."""
 
-import random
-from collections.abc import Sequence
-from typing import Any
+import itertools
 
+import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from scalebox.ir.errors import UserError
 from scalebox.rtl.scale_decode import ScaleDecode
-from scalebox.rtl.scale_pair import ScalePair
-from scalebox.rtl.shapes import DecodedBox, unpack_decoded_box
 
-PERIOD_SECONDS = 1e-8
-LANES = 32
-# Long enough for the sleepiest consumer to take the last box, and for a box too many to show itself.
-DRAIN_CYCLES = 200
-PATIENCE_CYCLES = 500
+from .benches.scale_decode_spec import Box, Mad, Record, every_code, random_codes
+from .scale_decode_runs import Run, Stalls, consecutive
 
-
-def decoded(box: Sequence[int]) -> DecodedBox:
-    """What OCP MX says of every lane: the exponent is the code less 127, and 255 is NaN."""
-    return DecodedBox(tuple(c - 127 for c in box), tuple(c == 255 for c in box))
+BEATS = (8, 16, 32)
+WIDTHS = pytest.mark.parametrize("beat_bytes", BEATS)
+PAIRINGS = pytest.mark.parametrize("paired", [False, True], ids=["single", "paired"])
 
 
-class Run:
-    """Boxes through the unit, with a producer that idles and a consumer that stalls."""
-
-    def __init__(
-        self, boxes: Sequence[Sequence[int]], *, idle: float = 0.0, stall: float = 0.0
-    ) -> None:
-        self.dut = ScaleDecode()
-        self.boxes = boxes
-        self.idle, self.stall = idle, stall
-        self.left: list[tuple[int, DecodedBox]] = []
-        self.entered: list[int] = []
-        self.edge = 0
-        self.on_offer: int | None = None
-        simulator = Simulator(self.dut)
-        simulator.add_clock(PERIOD_SECONDS)
-        simulator.add_testbench(self.produce)
-        simulator.add_testbench(self.consume, background=True)
-        simulator.add_process(self.watch)
-        simulator.run()
-
-    async def produce(self, ctx: Any) -> None:
-        rng = random.Random(1)
-        for box in self.boxes:
-            while rng.random() < self.idle:
-                await ctx.tick()
-            ctx.set(self.dut.i.payload, box)
-            ctx.set(self.dut.i.valid, 1)
-            await self.taken(ctx)
-            ctx.set(self.dut.i.valid, 0)
-        for _ in range(DRAIN_CYCLES):
-            await ctx.tick()
-
-    async def taken(self, ctx: Any) -> None:
-        for _ in range(PATIENCE_CYCLES):
-            _, _, ready = await ctx.tick().sample(self.dut.i.ready)
-            if ready:
-                return
-        pytest.fail(f"a box must be taken within {PATIENCE_CYCLES} cycles")
-
-    async def consume(self, ctx: Any) -> None:
-        rng = random.Random(2)
-        while True:
-            ctx.set(self.dut.o.ready, int(rng.random() >= self.stall))
-            await ctx.tick()
-
-    async def watch(self, ctx: Any) -> None:
-        i, o = self.dut.i, self.dut.o
-        ticks = ctx.tick().sample(i.valid, i.ready, o.valid, o.ready, o.payload.as_value())
-        async for _, _, i_valid, i_ready, valid, ready, word in ticks:
-            if i_valid and i_ready:
-                self.entered.append(self.edge)
-            if self.on_offer is not None:
-                assert valid, "valid must stay until ready"
-                assert word == self.on_offer, "payload must stay until ready"
-            self.on_offer = word if valid and not ready else None
-            if valid and ready:
-                self.left.append((self.edge, unpack_decoded_box(word)))
-            self.edge += 1
+def cycles_of(records: list[tuple[int, Record]]) -> list[int]:
+    return [cycle for cycle, _ in records]
 
 
-def boxes_of_every_code_in_every_lane() -> list[list[int]]:
-    return [[(first + 3 * lane) % 256 for lane in range(LANES)] for first in range(256)]
+# What comes out
 
 
-def test_every_code_decodes_in_every_lane() -> None:
-    boxes = boxes_of_every_code_in_every_lane()
-    run = Run(boxes)
-    assert [box for _, box in run.left] == [decoded(box) for box in boxes]
+@PAIRINGS
+def test_every_code_decodes_in_every_lane_of_both_sides(paired: bool) -> None:
+    # 64 boxes along K, times four tiles of the one side, are the 256 boxes of every code.
+    mads = [Mad(4, 1, 128, paired), Mad(1, 4, 128, paired)]
+    codes = random_codes(mads)
+    tiles = itertools.product(range(4), range(64))
+    for (tile, block), box in zip(tiles, every_code(), strict=True):
+        codes["a", tile, block] = codes["b", tile, block] = box
+    for mad in mads:
+        Run([mad], codes).held_against_the_specification()
 
 
-def test_codes_of_the_standard_decode_to_its_exponents() -> None:
-    box = [0, 1, 126, 127, 128, 254, 255] + [127] * 25
-    [(_, result)] = Run([box]).left
-    assert result.exponents[:6] == (-127, -126, -1, 0, 1, 127)
-    assert result.is_nan[:7] == (False, False, False, False, False, False, True)
+def test_a_box_by_hand() -> None:
+    a, b = [127] * 32, [127] * 32
+    a[:4] = [0, 254, 255, 1]  # row 0: groups 0 and 1, row 1: groups 0 and 1
+    b[30:] = [128, 126]  # column 15
+    run = Run([Mad(1, 1, 2)], {("a", 0, 0): a, ("b", 0, 0): b})
+    (_, first), (_, second) = run.records
+    assert first.halves[0][0] == (-127, 128, *[0] * 14)
+    assert second.halves[0][0] == (127, -126, *[0] * 14)
+    assert first.halves[0][1] == (*[0] * 15, 1)
+    assert second.halves[0][1] == (*[0] * 15, -1)
+    assert first.halves[0][2] == (False, True, *[False] * 14)
+    assert second.halves[0][2] == first.halves[0][3] == second.halves[0][3] == (False,) * 16
+    assert [record.group for record in (first, second)] == [0, 1]
+    assert [record.last for record in (first, second)] == [False, True]
+    assert [record.end for record in (first, second)] == [False, True]
 
 
-def test_a_box_enters_and_one_leaves_every_cycle_one_cycle_later() -> None:
-    run = Run(boxes_of_every_code_in_every_lane())
-    left = [edge for edge, _ in run.left]
-    assert run.entered == list(range(run.entered[0], run.entered[0] + 256))
-    assert left == [edge + 1 for edge in run.entered]
-    assert run.dut.latency_cycles == 1
+@WIDTHS
+@PAIRINGS
+@pytest.mark.parametrize("groups", [1, 2, 3, 5])
+def test_what_lies_beyond_an_odd_number_of_groups_makes_no_record(
+    groups: int, paired: bool, beat_bytes: int
+) -> None:
+    mads = [Mad(2, 2, groups, paired), Mad(1, 2, groups, not paired)]
+    run = Run(mads, random_codes(mads), beat_bytes=beat_bytes).held_against_the_specification()
+    whole, single = (groups + 1) // 2, groups
+    assert len(run.records) == (4 * whole + 2 * single if paired else 4 * single + 2 * whole)
 
 
-def test_an_empty_unit_takes_a_box_before_anyone_asks_for_it() -> None:
-    run = Run([[0] * LANES], stall=1.0)
-    assert len(run.entered) == 1
-    assert run.left == []
+@pytest.mark.parametrize(
+    "mad",
+    [
+        Mad(1, 1, 1),
+        Mad(1, 1, 1, True),
+        Mad(256, 1, 1),
+        Mad(1, 256, 1, True),
+        Mad(1, 1, 128),
+        Mad(1, 1, 127, True),
+        Mad(3, 2, 7),
+    ],
+    ids=str,
+)
+def test_mads_from_the_smallest_to_the_ends_of_every_field(mad: Mad) -> None:
+    Run([mad], random_codes([mad])).held_against_the_specification()
 
 
-@pytest.mark.parametrize("idle", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("stall", [0.0, 0.5, 0.9])
-def test_no_box_is_lost_or_doubled_under_random_stalls(idle: float, stall: float) -> None:
-    rng = random.Random(3)
-    boxes = [[rng.randrange(256) for _ in range(LANES)] for _ in range(60)]
-    run = Run(boxes, idle=idle, stall=stall)
-    assert [box for _, box in run.left] == [decoded(box) for box in boxes]
-    assert len(run.entered) == len(boxes)
+def test_a_record_carries_every_combined_exponent_where_asked_for() -> None:
+    mad = Mad(1, 2, 3, True)
+    codes = random_codes([mad])
+    codes["a", 0, 0][:4] = [0, 254, 255, 255]
+    codes["b", 0, 0][:4] = [0, 254, 0, 255]
+    run = Run([mad], codes, combined=True, stalls=Stalls(o=0.5)).held_against_the_specification()
+    assert len(run.combined) == 4
+    for (_, record), (exponents, flags) in zip(run.records, run.combined, strict=True):
+        for half, sums, is_nan in zip(record.halves, exponents, flags, strict=True):
+            a, b, a_nan, b_nan = (np.array(part) for part in half)
+            np.testing.assert_array_equal(sums.reshape(16, 16), a[:, None] + b[None, :])
+            np.testing.assert_array_equal(is_nan.reshape(16, 16), a_nan[:, None] | b_nan[None, :])
+    assert run.combined[0][0][0, 0] == -254  # rows and columns 0 of group 0 are both 2^-127
+    assert run.combined[0][0][1, 0] == 254  # of group 1, both 2^127
 
 
-def test_all_pairs_of_codes_combine_without_a_wrap() -> None:
-    dut = ScalePair()
-    sample = [0, 1, 2, 63, 64, 126, 127, 128, 129, 191, 192, 200, 253, 254, 255]
+# In which cycle
 
-    async def compare(ctx: Any) -> None:
-        for a in range(256):
-            for b in sample:
-                ctx.set(dut.a, a)
-                ctx.set(dut.b, b)
-                assert ctx.get(dut.is_nan) == (a == 255 or b == 255)
-                assert ctx.get(dut.exponent) == a + b - 254
 
-    simulator = Simulator(dut)
-    simulator.add_testbench(compare)
-    simulator.run()
+def test_the_first_cycles_of_a_mad_by_hand() -> None:
+    mad = Mad(1, 1, 4)
+    run = Run([mad], random_codes([mad]))
+    assert run.starts == [0]
+    for side in run.sides.values():
+        assert [cycle for cycle, _ in side.requests] == [1, 2]
+        assert side.beats == [2, 3]
+    # Beat in cycle 2, whole from 3 on, loaded by the edge that ends cycle 3, on the wires in 4.
+    assert cycles_of(run.records) == [4, 5, 6, 7]
+    assert [row["start_ready"] for row in run.rows[:10]] == [True, *[False] * 7, True, True]
+    assert [row["o_valid"] for row in run.rows[:9]] == [*[False] * 4, *[True] * 4, False]
+    # The first box is done by the record that is loaded in cycle 4, so its slot is free from 5 on.
+    assert [row["a_ready"] for row in run.rows[:9]] == [*[True] * 4, False, *[True] * 4]
+    assert [row["a_request_valid"] for row in run.rows[:5]] == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("beat_bytes", "paired", "first", "spacing"),
+    [
+        (32, False, 4, (1, 1)),
+        (16, False, 5, (1, 1)),
+        (8, False, 7, (1, 3)),
+        (32, True, 4, (1,)),
+        (16, True, 5, (2,)),
+        (8, True, 7, (4,)),
+    ],
+)
+def test_throughput_and_latency_of_every_width(
+    beat_bytes: int, paired: bool, first: int, spacing: tuple[int, ...]
+) -> None:
+    # A side brings a box each 32 / beat cycles; a record a cycle is what the cube can take.
+    mad = Mad(3, 2, 8, paired)
+    run = Run([mad], random_codes([mad]), beat_bytes=beat_bytes).held_against_the_specification()
+    cycles = cycles_of(run.records)
+    steps = itertools.islice(itertools.cycle(spacing), len(cycles) - 1)
+    assert cycles == list(itertools.accumulate(steps, initial=first))
+    assert run.unit.latency_cycles == first
+    if (beat_bytes, paired) != (32, False):
+        for side in run.sides.values():
+            assert side.beats == consecutive(2, 24 * 32 // beat_bytes), "no pause between beats"
+
+
+def test_the_next_start_is_taken_in_the_cycle_after_the_end() -> None:
+    mads = [Mad(1, 1, 1), Mad(1, 1, 2, True), Mad(1, 2, 1)]
+    run = Run(mads, random_codes(mads)).held_against_the_specification()
+    assert run.starts == [0, 5, 10]
+    assert cycles_of(run.records) == [4, 9, 14, 15]
+
+
+def test_requests_do_not_wait_for_room_and_beats_do() -> None:
+    mad = Mad(1, 2, 6)
+    run = Run([mad], random_codes([mad]), stalls=Stalls(o=1.0), cycles=40)
+    for side in run.sides.values():
+        assert [cycle for cycle, _ in side.requests] == consecutive(1, 6)
+        assert side.beats == [2, 3]  # the record on offer is the first box's first, so it stays
+    assert run.records == []
+    assert run.rows[-1]["o_valid"]
+
+    paired = Mad(1, 2, 6, paired=True)
+    run = Run([paired], random_codes([paired]), stalls=Stalls(o=1.0), cycles=40)
+    assert run.sides["a"].beats == [2, 3, 4]  # the first box is in the output register as a whole
+
+
+@pytest.mark.parametrize("port", ["a_request", "b_request", "a", "b"])
+def test_a_side_that_brings_nothing_holds_up_the_other_after_two_boxes(port: str) -> None:
+    mad = Mad(1, 2, 6)
+    run = Run([mad], random_codes([mad]), stalls=Stalls(**{port: 1.0}), cycles=40)
+    stalled, other = run.sides[port[0]], run.sides["b" if port[0] == "a" else "a"]
+    assert (stalled.beats, other.beats) == ([], [2, 3])
+    assert run.records == []
+    assert not run.rows[-1]["o_valid"]
+    assert len(other.requests) == 6
+
+
+def test_an_idle_unit_is_ready_for_a_start_and_asks_for_nothing() -> None:
+    run = Run([], {}, cycles=12)
+    assert all(row["start_ready"] for row in run.rows)
+    assert not any(
+        row[f"{port}_valid"] for port in ("a_request", "b_request", "o") for row in run.rows
+    )
+
+
+# Under back-pressure
+
+
+@WIDTHS
+@pytest.mark.parametrize("port", ["start", "a_request", "b_request", "a", "b", "o"])
+def test_back_pressure_on_one_port_loses_and_doubles_nothing(port: str, beat_bytes: int) -> None:
+    mads = [Mad(2, 1, 3), Mad(1, 2, 3, True)]
+    stalls = Stalls(**{port: 0.7})
+    Run(
+        mads, random_codes(mads), beat_bytes=beat_bytes, stalls=stalls
+    ).held_against_the_specification()
+
+
+@WIDTHS
+@pytest.mark.parametrize("seed", range(3))
+def test_back_pressure_everywhere_loses_and_doubles_nothing(seed: int, beat_bytes: int) -> None:
+    mads = [Mad(1, 1, 1), Mad(2, 2, 3, seed % 2 == 0), Mad(1, 3, 4, seed % 2 == 1)]
+    stalls = Stalls(0.5, 0.6, 0.4, 0.5, 0.6, 0.5)
+    run = Run(mads, random_codes(mads, seed), beat_bytes=beat_bytes, stalls=stalls, seed=seed)
+    run.held_against_the_specification()
+
+
+# Reset
+
+
+@WIDTHS
+@pytest.mark.parametrize("at", range(1, 10))
+def test_a_reset_at_any_moment_forgets_the_mad_and_the_next_one_is_clean(
+    at: int, beat_bytes: int
+) -> None:
+    lost, kept = Mad(1, 2, 3), Mad(2, 1, 3, paired=True)
+    codes = random_codes([lost, kept])
+    run = Run([lost, kept], codes, beat_bytes=beat_bytes, reset_at=at)
+    after = [(cycle, record) for cycle, record in run.records if cycle > at]
+    assert run.starts == [0, at + 1]
+    assert [record for _, record in after] == kept.records(codes)
+    assert after[0][0] == at + 1 + run.unit.latency_cycles
+    assert [record for cycle, record in run.records if cycle < at] == lost.records(codes)[
+        : len(run.records) - len(after)
+    ]
+    quiet = run.rows[at + 1]
+    ports = ("o_valid", "a_request_valid", "b_request_valid", "a_ready", "b_ready")
+    assert [quiet[port] for port in ports] == [False, False, False, True, True]
+
+
+# Parameters
 
 
 def test_a_unit_names_its_parameters() -> None:
-    unit = ScaleDecode(rows=4, groups=1)
-    assert (unit.rows, unit.groups) == (4, 1)
-    assert unit.parameters == {"rows": 4, "groups": 1}
-    assert ScalePair().parameters == {}
-    assert ScalePair().latency_cycles == 0
+    unit = ScaleDecode()
+    assert (unit.beat_bytes, unit.combined) == (32, False)
+    assert unit.parameters == {"beat_bytes": 32, "combined": 0}
+    assert [ScaleDecode(beat_bytes=width).latency_cycles for width in BEATS] == [7, 5, 4]
+    assert ScaleDecode(beat_bytes=8, combined=True).parameters == {"beat_bytes": 8, "combined": 1}
 
 
 @pytest.mark.parametrize(
     ("parameters", "kind", "sentence"),
     [
-        ({"rows": 0}, ValueError, "ScaleDecode rows must be at least 1, not 0"),
-        ({"groups": -2}, ValueError, "ScaleDecode groups must be at least 1, not -2"),
-        ({"groups": "2"}, TypeError, "ScaleDecode groups must be an integer, not '2'"),
+        (
+            {"beat_bytes": 12},
+            ValueError,
+            "ScaleDecode beat_bytes must be one of 8, 16, 32, not 12",
+        ),
+        ({"beat_bytes": "32"}, TypeError, "ScaleDecode beat_bytes must be an integer, not '32'"),
+        ({"beat_bytes": True}, TypeError, "ScaleDecode beat_bytes must be an integer, not True"),
+        ({"combined": 1}, TypeError, "ScaleDecode combined must be True or False, not 1"),
     ],
 )
 def test_a_unit_refuses_impossible_parameters(
-    parameters: dict[str, int], kind: type[Exception], sentence: str
+    parameters: dict[str, bool], kind: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(kind) as caught:
         ScaleDecode(**parameters)
     assert str(caught.value) == sentence
     assert isinstance(caught.value, UserError)
+
+
+def test_the_harness_notices_a_wrong_code() -> None:
+    mad = Mad(1, 1, 2)
+    codes = random_codes([mad])
+    run = Run([mad], codes)
+    box: Box = ("b", 0, 0)
+    codes[box] = [*codes[box][:-1], codes[box][-1] ^ 1]
+    with pytest.raises(AssertionError):
+        run.held_against_the_specification()

@@ -1,19 +1,45 @@
-"""Pairs of scales through the generated Verilog."""
+# amaranth: UnusedElaboratable=no
+"""Pairs of scales: the component in Amaranth's simulator, and arrays through its Verilog."""
 
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from amaranth.sim import Simulator as AmaranthSimulator
 
 from scalebox import rtl
 from scalebox.ir.errors import UserError
 from scalebox.rtl.cosim import toolchain
 from scalebox.rtl.cosim.pairs import evaluate_scale_pairs
 from scalebox.rtl.cosim.toolchain import MissingSimulatorError, Simulator
+from scalebox.rtl.scale_pair import ScalePair
 
 ALL = np.arange(256)
+
+
+def test_pairs_of_codes_combine_without_a_wrap_in_amaranths_simulator() -> None:
+    dut = ScalePair()
+    sample = [0, 1, 2, 63, 64, 126, 127, 128, 129, 191, 192, 200, 253, 254, 255]
+
+    async def compare(ctx: Any) -> None:
+        for a in range(256):
+            for b in sample:
+                ctx.set(dut.a, a)
+                ctx.set(dut.b, b)
+                assert ctx.get(dut.is_nan) == (a == 255 or b == 255)
+                assert ctx.get(dut.exponent) == a + b - 254
+
+    simulator = AmaranthSimulator(dut)
+    simulator.add_testbench(compare)
+    simulator.run()
+
+
+def test_the_component_has_nothing_to_choose_and_no_clock() -> None:
+    assert ScalePair().parameters == {}
+    assert ScalePair().latency_cycles == 0
 
 
 def test_all_65536_pairs_sum_exactly_and_carry_nan(simulator: Simulator) -> None:

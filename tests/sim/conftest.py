@@ -18,7 +18,7 @@ from scalebox.codegen.executable import (
     View,
 )
 from scalebox.codegen.isa.asm import parse_program
-from scalebox.codegen.isa.vocabulary import Space
+from scalebox.codegen.isa.vocabulary import CoreKind, Space
 from scalebox.ir.errors import Span
 from scalebox.ir.target import Target, load_target
 from scalebox.sim.core import Core, Problem
@@ -31,7 +31,19 @@ from scalebox.sim.scalar import resolve
 
 Bytes = npt.NDArray[np.uint8]
 SOURCE = "kernel.py"
-_BITS = {"E4M3": 8, "E5M2": 8, "E2M1": 4, "E1M2": 4, "E8M0": 8, "FP32": 32, "BF16": 16, "FP16": 16}
+_BITS = {
+    "E4M3": 8,
+    "E5M2": 8,
+    "E2M1": 4,
+    "E1M2": 4,
+    "E8M0": 8,
+    "FP32": 32,
+    "BF16": 16,
+    "FP16": 16,
+    "INT8": 8,
+    "UINT8": 8,
+    "INT32": 32,
+}
 
 
 class Bench:
@@ -56,11 +68,18 @@ class Bench:
         return View(param, Layout.MX_A_ZZ, 8, dims, (rows * groups, 16 * groups, 32, 2, 1))
 
     def kernel(
-        self, text: str, params: Sequence[Param] = (), views: Sequence[View] = (), name: str = "k"
+        self,
+        text: str,
+        params: Sequence[Param] = (),
+        views: Sequence[View] = (),
+        name: str = "k",
+        core: CoreKind = CoreKind.AIC,
     ) -> Kernel:
         program = parse_program(f"{text}\nhalt" if "halt" not in text else text)
         spans = [Span(SOURCE, 1 + index, 1) for index in range(len(program))]
-        return Kernel.assemble(name, params=params, views=views, program=program, spans=spans)
+        return Kernel.assemble(
+            name, params=params, views=views, program=program, spans=spans, core=core
+        )
 
     def executable(self, kernel: Kernel) -> Executable:
         host = HostProgram.of_kernel(0, kernel)
@@ -89,32 +108,33 @@ class Bench:
         hole: tuple[Space, int] | None = None,
         track: bool = True,
         engine: CubeEngine | None = None,
+        core: CoreKind = CoreKind.AIC,
     ) -> tuple[Core, GlobalMemory, list[Problem]]:
         """Execute `text` in program order on memories whose first bytes are `preset`.
 
         `hole` is a byte of them that counts as never written.
         """
-        kernel = self.kernel(text, params, views)
+        kernel = self.kernel(text, params, views, core=core)
         images = images or {}
         gm = GlobalMemory({param.name: param.size_bytes for param in kernel.tensors}, images)
-        core = Core(self.target, gm, engine or NumericsCube())
+        machine = Core(self.target, gm, engine or NumericsCube())
         for space, values in (preset or {}).items():
-            core.local.view(space)[: len(values)] = values
-            core.local.written_view(space)[: len(values)] = 0xFF
+            machine.local.view(space)[: len(values)] = values
+            machine.local.written_view(space)[: len(values)] = 0xFF
         if hole is not None:
-            core.local.written_view(hole[0])[hole[1]] = 0
+            machine.local.written_view(hole[0])[hole[1]] = 0
         decoded = decode(kernel)
         stream = resolve(decoded, ())
         views_bound = bind_views(
             kernel, [gm.allocations[param.name].address for param in kernel.tensors]
         )
         found: list[Problem] = []
-        bounds = core.check_bounds(decoded, stream, views_bound)
+        bounds = machine.check_bounds(decoded, stream, views_bound)
         if bounds is not None:
-            return core, gm, [bounds]
+            return machine, gm, [bounds]
         acting = np.flatnonzero(decoded.action[stream.static])
-        core.execute(decoded, stream, views_bound, acting, track=track, on_problem=found.append)
-        return core, gm, found
+        machine.execute(decoded, stream, views_bound, acting, track=track, on_problem=found.append)
+        return machine, gm, found
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Comparison: the first difference by name, and what may not be compared at all."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -22,6 +23,15 @@ def test_equal_arrays_are_truthy_and_have_no_first_difference() -> None:
     assert result.first is None
     assert (result.elements, result.differing) == (4, 0)
     assert str(result) == "out: equal, 4 elements (rule exact)"
+
+
+def test_a_run_stands_for_its_outputs() -> None:
+    ones = np.ones(2, np.float32)
+    run = SimpleNamespace(outputs={"c": ones})
+    assert compare(run, {"c": ones})
+    verdict = compare(run, {"c": ones * np.array([1, 3], np.float32)})
+    assert verdict.first is not None
+    assert (verdict.first.output, verdict.first.index) == ("c", (1,))
 
 
 def test_the_first_difference_is_named_whole() -> None:

@@ -594,7 +594,7 @@ def test_a_call_may_stand_alone_and_strings_are_comments() -> None:
         ("for (x,) in pl.while_(init_values=(0,)):\n    y = pl.yield_(x)", "must begin with pl.cond"),
         ("a = b = 1", "chained assignment"),
         ("a, b = 1, 2", "from a call with as many results"),
-        ("x = n[0]", "must follow a tensor or a tuple of results"),
+        ("x = n[0]", "must follow a tensor, a tile or a tuple"),
         ("x = n.load()", "has no methods"),
         ("x = (lambda: 1)()", "cannot be called in a kernel"),
         ("x = lambda: 1", "A lambda"),

@@ -17,7 +17,7 @@ from scalebox.ir.ops import create_op_call, get_op, get_op_memory_spec
 from scalebox.ir.passes import default_pipeline
 from scalebox.ir.printer import python_print
 from scalebox.ir.structural import first_difference
-from scalebox.ir.types import MemorySpace, TileType, TileView
+from scalebox.ir.types import MemorySpace, TensorLayout, TensorType, TileType, TileView
 
 Mem = MemorySpace
 FP32, FP4, FP8 = DType.Float32, DType.E2M1, DType.E4M3
@@ -89,6 +89,23 @@ class TestRule:
             cast(source, target)
         assert caught.value.message == f"tile.cast: {message}"
 
+    def test_what_the_cube_made_is_cast_once_it_is_in_vec(self) -> None:
+        assert cast(tile([16, 64], space=Mem.Acc), BFloat16).memory_space is Mem.Vec
+
+    def test_a_tensor_is_cast_as_a_whole(self) -> None:
+        given = Var("g", TensorType([3, 5, 64], FP32))
+        made = create_op_call("tensor.cast", [given], {"target_type": FP8, "mode": "rint"})
+        assert made.type == TensorType([3, 5, 64], FP8)
+        with pytest.raises(
+            IRValueError, match=r"another dtype than the tensor's, not Float32 again"
+        ):
+            create_op_call("tensor.cast", [given], {"target_type": FP32})
+        boxed = Var("g", TensorType([16, 64], FP32, None, TensorLayout.NZ))
+        with pytest.raises(
+            IRValueError, match="must lie row by row or column by column, not in NZ"
+        ):
+            create_op_call("tensor.cast", [boxed], {"target_type": FP8})
+
     def test_int4_can_be_cast(self) -> None:
         assert cast(tile([16, 64]), Int4).dtype is Int4
 
@@ -131,11 +148,24 @@ class TestKernels:
         found = scalebox.interpret(made, {"a": x})["b"]
         assert (found == np.clip(np.floor(x), -128, 127)).all()
 
+    def test_an_orchestration_casts_whole_tensors(self) -> None:
+        text = TEXT.replace("InCore", "Orchestration")
+        text = text.replace("t = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Vec)", "t = a")
+        text = text.replace("b = pl.store({cast}, [0, 0], b)", "b = pl.assemble(b, {cast}, [0, 0])")
+        made = pl.parse(text.format(cast='pl.cast(t, pl.INT8, mode="ceil")'))
+        assert isinstance(made, Program)
+        again = pl.parse(python_print(made))
+        assert isinstance(again, Program)
+        assert first_difference(made, again) is None
+        x = np.linspace(-200, 200, 1024).astype(np.float32).reshape(16, 64)
+        found = scalebox.interpret(made, {"a": x})["b"]
+        assert (found == np.clip(np.ceil(x), -128, 127)).all()
+
     def test_a_mode_that_is_none_is_told_with_all_that_are(self) -> None:
         with pytest.raises(UserError) as caught:
             kernel('pl.cast(t, pl.INT8, mode="up")')
         assert caught.value.message == (
-            "pl operation 'tile.cast': mode must be one of none (0), rint (1), round (2), floor (3), "
+            "pl operation 'cast': mode must be one of none (0), rint (1), round (2), floor (3), "
             "ceil (4), trunc (5), odd (6), not 'up'"
         )
 

@@ -142,15 +142,18 @@ def test_no_other_op_takes_one(name: str, dtype: BlockScaledDType, hint: str) ->
         {
             OperandKind.TENSOR: tensor(64, 64, dtype=DType.E4M3),
             OperandKind.TUPLE: [0, 0],
+            OperandKind.SCALAR: 1,
         }.get(operand.kind)
         for operand in row.operands
     ]
+    examples: dict[type, Any] = {int: 0, DType: DType.Int8}
+    required = {a.name: examples.get(a.kind) for a in row.attributes if a.required}
     places = [i for i, o in enumerate(row.operands) if o.kind is OperandKind.TENSOR]
     if not places or any(o.kind is OperandKind.TILE for o in row.operands):
         return  # an op on tiles, which are never of a compound dtype
     args[places[0]] = tensor(64, 64, dtype=dtype)
     with pytest.raises(IRTypeError) as caught:
-        create_op_call(name, args, {}, SPAN)
+        create_op_call(name, args, required, SPAN)
     operand = row.operands[places[0]].name
     assert caught.value.message == (
         f"{name}: {operand} must be of a simple dtype, not of {dtype.name}, of which only "

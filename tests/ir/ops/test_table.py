@@ -17,36 +17,6 @@ def tensor(*shape: int, dtype: DType = DType.E4M3, layout: TensorLayout | None =
 
 
 class TestRows:
-    def test_the_operations(self) -> None:
-        assert sorted(ROWS) == [
-            "system.task_dummy",
-            "system.task_invalid",
-            "tensor.assemble",
-            "tensor.create",
-            "tensor.matmul",
-            "tensor.matmul_acc",
-            "tensor.matmul_mx",
-            "tensor.matmul_mx_acc",
-            "tensor.matmul_mx_bias",
-            "tensor.quant_mx",
-            "tensor.slice",
-            "tensor.slice_scales",
-            "tensor.view",
-            "tile.cast",
-            "tile.extract",
-            "tile.get_block_idx",
-            "tile.get_block_num",
-            "tile.get_subblock_idx",
-            "tile.load",
-            "tile.matmul_mx",
-            "tile.matmul_mx_acc",
-            "tile.matmul_mx_bias",
-            "tile.move",
-            "tile.quant_mx",
-            "tile.store",
-            "tile.tget_scale_addr",
-        ]
-
     def test_only_the_binding_and_the_windows_of_scales_are_internal(self) -> None:
         internal = {name for name, row in ROWS.items() if not row.public}
         assert internal == {"tile.tget_scale_addr", "tensor.slice_scales"}
@@ -58,6 +28,8 @@ class TestRows:
         assert row.doc[0].isupper()
         assert row.doc.endswith(".")
         assert callable(row.meaning)
+        assert callable(row.infer)
+        assert row.scalar_form is None or row.scalar_form in ROWS
         assert list(row.by_name) == [p.name for p in (*row.operands, *row.attributes)]
 
     @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 import scalebox
 from scalebox.app.drawn_inputs import draw_inputs
+from scalebox.codegen.compilable import COMPILED
 from scalebox.ir import language as pl
 from scalebox.ir.core import (
     AssignStmt,
@@ -125,11 +126,11 @@ def test_outputs_appear_and_the_numbers_stay(name: str) -> None:
         assert after[key].tobytes() == machine[key].tobytes() == wanted.tobytes()
 
 
-def test_every_op_on_tensors_is_lowered_or_moves_no_data() -> None:
+def test_every_op_on_tensors_that_compiles_is_lowered_or_moves_no_data() -> None:
     control = {"tensor.create", "tensor.view", *MATMULS}
-    assert {name for name in ROWS if name.startswith("tensor.")} == LOWERED | control
-    for name in LOWERED:
-        assert name in ROWS
+    known = LOWERED | control
+    assert {name for name in COMPILED if name.startswith("tensor.")} <= known
+    assert known <= set(ROWS)
 
 
 def test_what_is_read_again_is_no_output() -> None:

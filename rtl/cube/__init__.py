@@ -1,0 +1,1 @@
+"""The cube: whole mads in hardware, from one processing element."""

@@ -1,0 +1,290 @@
+"""The cube without scales, and the fixpipe with its whole datapath.
+
+The jitted loop checks bounds by `plain_mad_ok` and `fix_ok`, in the form of `kernels`; the rest works
+on whole tiles in numpy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..codegen.isa.vocabulary import FixConvert, MadInit, PlainType
+from ..ir.dtypes import BFloat16, DType, Float16, SimpleDType, UInt8
+from ..ir.numerics.cast import CastMode, cast_codes
+from ..ir.numerics.functions import Unary, codes_of, unary
+from ..ir.numerics.plain_matmul import matmul_plain
+from .faultcodes import UNWRITTEN
+from .jit import inner
+from .kernels import (
+    BASE,
+    BITS,
+    OFFSET,
+    REPORT,
+    SPACE,
+    STRIDES,
+    TRACK,
+    UNIT,
+    Memory,
+    local_ok,
+    window_ok,
+)
+from .l0 import BIAS_INIT, store_tile
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..ir.numerics.elements import Summation
+
+    Codes = npt.NDArray[np.unsignedinteger[Any]]
+    Words = npt.NDArray[np.uint32]
+    Line = npt.NDArray[np.int64]
+    Table = npt.NDArray[np.int64]
+
+DTYPES: Final[dict[PlainType, SimpleDType]] = {
+    PlainType.FP16: Float16,
+    PlainType.BF16: BFloat16,
+    PlainType.FP32: DType.Float32,
+    PlainType.E4M3: DType.E4M3,
+    PlainType.E5M2: DType.E5M2,
+    PlainType.INT8: DType.Int8,
+}
+"""What each operand type of `mad` is."""
+
+_CAST: Final[dict[FixConvert, SimpleDType]] = {
+    FixConvert.E4M3: DType.E4M3,
+    FixConvert.E5M2: DType.E5M2,
+    FixConvert.INT8: DType.Int8,
+    FixConvert.UINT8: UInt8,
+}
+_FP16_OPERANDS, _BF16_OPERANDS, _FP32_OPERANDS = (
+    int(each) for each in (PlainType.FP16, PlainType.BF16, PlainType.FP32)
+)
+_FP32, _BF16, _FP16, _INT32 = (
+    int(each) for each in (FixConvert.FP32, FixConvert.BF16, FixConvert.FP16, FixConvert.INT32)
+)
+_SEGMENT: Final = 32
+_CUBE: Final = 16
+_WRITTEN: Final = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF}
+
+
+@inner
+def plain_mad_ok(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Return whether all that a `mad` touches lies inside its memories; see `kernels`."""
+    c, a, b, bias, m, k, n = op[0], op[1], op[2], op[3], op[4], op[5], op[6]
+    width = 1
+    if op[7] in (_FP16_OPERANDS, _BF16_OPERANDS):
+        width = 2
+    elif op[7] == _FP32_OPERANDS:
+        width = 4
+    boxes_m, boxes_n, boxes_k = -(-m // 16), -(-n // 16), -(-k * width // 32)
+    if op[9] == BIAS_INIT and not local_ok(memory, SPACE.bias, bias, n * 4, fault):
+        return False
+    return (
+        local_ok(memory, SPACE.l0a, a, boxes_m * boxes_k * 512, fault)
+        and local_ok(memory, SPACE.l0b, b, boxes_n * boxes_k * 512, fault)
+        and local_ok(memory, SPACE.l0c, c, boxes_m * boxes_n * 1024, fault)
+    )
+
+
+@inner
+def _source_ok(memory: Memory, op: Line, fault: Line) -> bool:
+    address, rows, cols, boxes = op[1], op[2], op[3], op[4]
+    last_box = (cols - 1) // 16 * boxes + (rows - 1) // 16
+    size = last_box * 1024 + (rows - 1) % 16 * 64 + 64
+    return local_ok(memory, SPACE.l0c, address, size, fault)
+
+
+@inner
+def fix_to_gm_ok(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Return whether a window and an accumulator tile lie inside their memories; see `kernels`."""
+    view = views[op[0]]
+    if not (window_ok(view, 0, r0, op[2], fault) and window_ok(view, 1, r1, op[3], fault)):
+        return False
+    return _source_ok(memory, op, fault)
+
+
+@inner
+def fix_to_ub_ok(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Return whether a tile in UB and an accumulator tile lie inside their memories."""
+    convert, width = op[5], 1
+    if convert in (_FP32, _INT32):
+        width = 4
+    elif convert in (_BF16, _FP16):
+        width = 2
+    size = (op[2] - 1) * op[8] * UNIT + op[3] * width
+    return local_ok(memory, SPACE.ub, op[0], size, fault) and _source_ok(memory, op, fault)
+
+
+def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> bool:
+    """Execute one `mad` whose bounds have been checked.
+
+    Args:
+        memory: The memories.
+        op: Operands in the order of `decode.ACTIONS`.
+        order: The order in which products meet the accumulator.
+        fault: Receives the place of a never-written operand.
+        mode: As for a kernel.
+    """
+    c, a_at, b_at, bias, m, k, n = (int(value) for value in op[:7])
+    a_type, b_type, init = PlainType(int(op[7])), PlainType(int(op[8])), MadInit(int(op[9]))
+    report = mode >= REPORT
+    a = _read(memory, SPACE.l0a, a_at, a_type.bits // 8, -(-m // 16), (m, k), fault, report)
+    b = _read(memory, SPACE.l0b, b_at, b_type.bits // 8, -(-n // 16), (n, k), fault, report)
+    start = None
+    match init:
+        case MadInit.ACC:
+            start = _accumulator(memory, c, -(-m // 16), (m, n), fault, report=report)
+        case MadInit.BIAS:
+            start = _bias(memory, bias, n, fault, report=report)
+        case MadInit.ZERO:
+            pass
+    if a is None or b is None or (start is None and init is not MadInit.ZERO):
+        return False
+    result = matmul_plain(
+        a, b.T, a_dtype=DTYPES[a_type], b_dtype=DTYPES[b_type], start=start, sum=order
+    )
+    store_tile(memory, c, np.ascontiguousarray(result))
+    return True
+
+
+def fix_to_gm(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Store accumulator elements, converted, to a window; bounds have been checked."""
+    codes = _converted(memory, op, fault, report=mode >= REPORT)
+    if codes is None:
+        return False
+    view: list[int] = views[op[0]].tolist()
+    width = view[BITS] // 8
+    strides = view[STRIDES] * width, view[STRIDES + 1] * width
+    first = view[BASE] + view[OFFSET] * width + r0 * strides[0] + r1 * strides[1]
+    kind, shape = codes.dtype, codes.shape
+    np.ndarray(shape, kind, memory.gm, first, strides)[:] = codes
+    if mode >= TRACK and first >= memory.gm_written_base:
+        hidden = first - memory.gm_written_base
+        np.ndarray(shape, kind, memory.gm_written, hidden, strides)[:] = _WRITTEN[width]
+    return True
+
+
+def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
+    """Store accumulator elements, converted, to UB; bounds have been checked."""
+    codes = _converted(memory, op, fault, report=mode >= REPORT)
+    if codes is None:
+        return False
+    width = codes.dtype.itemsize
+    first = int(memory.bases[SPACE.ub + int(op[7])]) + int(op[0])
+    strides = int(op[8]) * UNIT, width
+    np.ndarray(codes.shape, codes.dtype, memory.local, first, strides)[:] = codes
+    if mode >= TRACK:
+        masks = np.ndarray(codes.shape, codes.dtype, memory.written, first, strides)
+        masks[:] = _WRITTEN[width]
+    return True
+
+
+def _converted(memory: Memory, op: Line, fault: Line, *, report: bool) -> Codes | None:
+    """Return codes [rows, cols] of the converted type, or None and a fault."""
+    rows, cols, boxes, convert = int(op[2]), int(op[3]), int(op[4]), FixConvert(int(op[5]))
+    words = _accumulator(memory, int(op[1]), boxes, (rows, cols), fault, report=report)
+    if words is None or convert is FixConvert.INT32:
+        return words
+    if op[6]:
+        words = unary(Unary.RELU, words, DType.Float32).astype(np.uint32)
+    match convert:
+        case FixConvert.FP32:
+            return codes_of(words.view(np.float32), DType.Float32)
+        case FixConvert.BF16:
+            return codes_of(words.view(np.float32), BFloat16)
+        case FixConvert.FP16:
+            return codes_of(words.view(np.float32), Float16)
+        case _:
+            return cast_codes(words, DType.Float32, _CAST[convert], CastMode.rint)
+
+
+def _boxes(
+    memory: Memory, place: int, width: int, line: int, tall: int, columns: int, *, masks: bool
+) -> Codes:
+    """Return boxes of `tall` lines as a matrix [tall, columns * line / width]."""
+    size = columns * tall * line
+    flat = (memory.written if masks else memory.local)[place : place + size]
+    lines = flat.view(f"u{width}").reshape(columns, tall, line // width)
+    return lines.transpose(1, 0, 2).reshape(tall, -1)
+
+
+def _read(
+    memory: Memory,
+    space: int,
+    address: int,
+    width: int,
+    boxes: int,
+    shape: tuple[int, int],
+    fault: Line,
+    report: bool,
+) -> Codes | None:
+    """Return an operand [rows, k], or None and a fault for a never-written element."""
+    rows, depth = shape
+    tall, columns = boxes * _CUBE, -(-depth * width // _SEGMENT)
+    place = int(memory.bases[space]) + address
+    if report:
+        masks = _boxes(memory, place, width, _SEGMENT, tall, columns, masks=True)
+        if not _all_written(masks[:rows, :depth], space, fault):
+            row, k = int(fault[3]), int(fault[4])
+            per_line = _SEGMENT // width
+            fault[2] = address + (k // per_line * tall + row) * _SEGMENT + k % per_line * width
+            return None
+    return _boxes(memory, place, width, _SEGMENT, tall, columns, masks=False)[:rows, :depth]
+
+
+def _accumulator(
+    memory: Memory,
+    address: int,
+    boxes: int,
+    shape: tuple[int, int],
+    fault: Line,
+    *,
+    report: bool,
+) -> Words | None:
+    """Return accumulator words [rows, cols] of a tile of `boxes` boxes a column, or None."""
+    rows, cols = shape
+    base = int(memory.bases[SPACE.l0c]) + address
+    whole, wanted = np.empty(shape, np.uint32), -(-rows // _CUBE) * _CUBE
+    for first in range(0, cols, _CUBE):
+        count = min(_CUBE, cols - first)
+        place = base + first // _CUBE * boxes * 1024
+        if report:
+            masks = _boxes(memory, place, 4, 64, wanted, 1, masks=True)[:rows, :count]
+            if not _all_written(masks, SPACE.l0c, fault):
+                fault[2] = place - memory.bases[SPACE.l0c] + fault[3] * 64 + fault[4] * 4
+                fault[4] += first
+                return None
+        whole[:, first : first + count] = _boxes(memory, place, 4, 64, wanted, 1, masks=False)[
+            :rows, :count
+        ]
+    return whole
+
+
+def _bias(memory: Memory, address: int, n: int, fault: Line, *, report: bool) -> Words | None:
+    place = int(memory.bases[SPACE.bias]) + address
+    if report:
+        masks = memory.written[place : place + n * 4].view(np.uint32).reshape(1, n)
+        if not _all_written(masks, SPACE.bias, fault):
+            fault[2] = address + fault[4] * 4
+            return None
+    return memory.local[place : place + n * 4].view(np.uint32).reshape(1, n)
+
+
+def _all_written(masks: Codes, space: int, fault: Line) -> bool:
+    """Return whether all is written; if not, `fault` tells the space, the row and the column."""
+    holes = masks != _WRITTEN[masks.dtype.itemsize]
+    if not holes.any():
+        return True
+    row, column = np.argwhere(holes)[0].tolist()
+    fault[0], fault[1], fault[3], fault[4] = UNWRITTEN, space, row, column
+    return False

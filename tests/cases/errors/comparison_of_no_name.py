@@ -1,0 +1,10 @@
+from scalebox.ir import language as pl
+
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(self, x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        t = pl.load(x, [0, 0], [16, 64])
+        m = pl.cmp(t, t, cmp_type="less")
+        return o
