@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...ir.errors import IRValueError
+from ...traces.whole import written_whole
 from ..emit import verilog
 from .run import build_model, run_tests
 from .toolchain import Simulator, require
 from .verilated_unit import TOP, VerilatedUnit
+from .waves import write_fields
 from .wires import RESET, checked, flows, inputs, outputs
 
 if TYPE_CHECKING:
@@ -137,7 +139,8 @@ def replay_cocotb(
             columns.
         simulator: Where to run; the fastest that is installed if not given.
         limit_cycles: How many cycles to replay at most.
-        waves: Where to write what went over the wires (.vcd), which takes Verilator.
+        waves: Where to write what went over the wires (.vcd), each stream a scope with its fields by
+            name; it takes Verilator.
 
     Raises:
         InputError: If the waves cannot be written there.
@@ -158,14 +161,22 @@ def replay_cocotb(
     )
     with tempfile.TemporaryDirectory(prefix="scalebox-replay-") as name:
         given, result = Path(name) / "trace.npz", Path(name) / "result.json"
+        dump = Path(name) / "dump.vcd"
         np.savez(given, **arrays)  # pyright: ignore[reportArgumentType]
         run_tests(
             model,
             f"{__package__}.replay_bench",
             search=Path(__file__).parent,
             variables={TRACE_VARIABLE: str(given), RESULT_VARIABLE: str(result)},
-            waves=waves,
+            waves=None if waves is None else dump,
         )
+        if waves is not None:
+            with (
+                dump.open(encoding="ascii") as read,
+                written_whole(waves) as temporary,
+                temporary.open("w", encoding="ascii") as written,
+            ):
+                write_fields(read, written, streams)
         told = json.loads(result.read_text(encoding="utf-8"))
     difference = None if told["difference"] is None else Difference(**told["difference"])
     transfers = {flow.name: 0 for flow in streams}

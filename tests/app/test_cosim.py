@@ -180,5 +180,7 @@ def test_waves_show_the_streams(capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, told["waves"]) == (0, "unit.vcd")
     waves = Path("unit.vcd").read_text()
     for stream in ("start", "a_request", "b_request", "a", "b", "o"):
-        assert f" {stream}__valid " in waves
-        assert f" {stream}__ready " in waves
+        scope = waves.split(f"$scope module {stream} $end")[1].split("$upscope")[0]
+        assert " valid $end" in scope
+        assert " ready $end" in scope
+        assert {"start": " groups ", "o": " a_exponent_1_15 "}.get(stream, "") in scope
