@@ -14,8 +14,11 @@ import pytest
 
 from scalebox.app.cli import main
 from scalebox.app.rtl_command import rtl_files
+from scalebox.codegen.isa.vocabulary import ElementType, MadInit
+from scalebox.rtl.cosim.cube import RtlCube
 from scalebox.rtl.cosim.toolchain import Simulator, require
 from scalebox.rtl.emit import UNITS, Choice
+from scalebox.sim.matmul import MadTile
 
 Shown = pytest.CaptureFixture[str]
 
@@ -122,7 +125,6 @@ def test_a_write_that_fails_halfway_leaves_every_old_file(
         ("scale_decode", "--beat 32 --combined"),
         ("scale_pair", ""),
         pytest.param("dot", "", marks=pytest.mark.slow),
-        pytest.param("cube", "", marks=pytest.mark.slow),
     ],
 )
 def test_the_bench_passes_on_icarus_and_leaves_nothing(
@@ -134,6 +136,40 @@ def test_the_bench_passes_on_icarus_and_leaves_nothing(
     assert f"{unit} on icarus: 2 of 2 tests passed" in child.stdout
     assert len(list(tmp_path.iterdir())) == len(NAMES)
     assert icarus
+
+
+@pytest.mark.slow
+def test_the_bench_drives_the_cube_on_icarus(tmp_path: Path, icarus: str) -> None:
+    """One mad only: a cycle of 256 dot units takes Icarus seconds."""
+    assert main(["rtl", "-o", str(tmp_path), "--unit", "cube"]) == 0, icarus
+    path = tmp_path / "cube_vectors.json"
+    told = json.loads(path.read_text())
+    told["cases"] = [case for case in told["cases"] if "1 x 1 x 1" in case["name"]]
+    path.write_text(json.dumps(told))
+    child = run_bench(tmp_path, "cube")
+    assert "cube on icarus: 2 of 2 tests passed" in child.stdout, child.stdout[-2000:]
+
+
+@pytest.mark.slow
+def test_the_verilated_cube_gives_the_results_of_the_vectors() -> None:
+    cube = RtlCube()
+    for case in vectors_of("cube")["cases"]:
+        [mad], given = case["words"]["mad"], case["matrices"]
+        codes = {
+            name: np.array([list(bytes.fromhex(row)) for row in given[name]], np.uint8)
+            for name in ("a", "b", "a_scales", "b_scales")
+        }
+        start, result = (
+            np.array([[int(bits, 16) for bits in row] for row in given[name]], np.uint32)
+            for name in ("start", "result")
+        )
+        types = ElementType(mad["a_type"]), ElementType(mad["b_type"])
+        tile = MadTile(
+            codes["a"], codes["a_scales"], codes["b"], codes["b_scales"], *types,
+            start.view(np.float32), MadInit(mad["init"]),
+        )  # fmt: skip
+        found = cube.multiply(tile).view(np.uint32)
+        np.testing.assert_array_equal(found, result, err_msg=case["name"])
 
 
 @pytest.mark.slow
