@@ -206,7 +206,6 @@ class Result:
 
     def bundle(self, golden: Mapping[str, npt.NDArray[Any]] | None = None) -> Bundle:
         """Return the run as a bundle, ready to be saved."""
-        from ..sim.scale_file import stream_to_bytes
         from ..traces.bundle import Bundle
         from ..traces.timeline import chrome_trace
         from .pipe_work import PIPE_WORK
@@ -223,7 +222,7 @@ class Result:
             program=None if self.program is None else _printed(self.program),
             options={**self.options, "cycles": self.cycles, "versions": versions()},
             timeline=trace if self.options["timing"] else None,
-            scales=None if self.scales is None else stream_to_bytes(self.scales),
+            scales=None if self.scales is None else _recorded(self.scales),
         )
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -253,6 +252,12 @@ def _check_options(inputs: object, **switches: object) -> None:
         if not isinstance(given, bool | np.bool_):
             message = f"{name} must be True or False, not {describe_given(given)}"
             raise InputError(message)
+
+
+def _recorded(scales: ScaleStream) -> bytes:
+    from ..sim.scale_file import stream_to_bytes
+
+    return stream_to_bytes(scales)
 
 
 def _printed(program: Program) -> str | None:

@@ -36,6 +36,7 @@ from .cli_options import (
     check_choice,
     example,
     pairs,
+    print_answer,
     print_json,
 )
 
@@ -281,10 +282,7 @@ def compare(
     from .compare_command import compare_files
 
     report = compare_files(actual, golden, rule=rule, picture=plot)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print("\n".join(report.lines()))
+    print_answer(report, as_json=as_json)
     raise typer.Exit(OK if report.comparison else MISMATCH)
 
 
@@ -300,10 +298,7 @@ def show(
     from .show_command import show as show_place
 
     shown = show_place(place)
-    if as_json:
-        print_json(shown.as_json())
-    else:
-        print("\n".join(shown.lines()))
+    print_answer(shown, as_json=as_json)
 
 
 app.command(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..ir.errors import IRValueError
 from .cli_options import (
     MISMATCH,
     OK,
@@ -23,7 +24,7 @@ from .cli_options import (
     Settings,
     check_choice,
     pairs,
-    print_json,
+    print_answer,
 )
 
 
@@ -62,10 +63,9 @@ def cosim(
 ) -> None:
     """Check the RTL against the scales that a kernel consumes.
 
-    The kernel is run. Every mad's scale boxes, with the cycles in which they came, go through the generated Verilog
-    of the scale-decode unit.
-    Every wire must carry in every cycle what the machine model says. The bundle keeps the boxes as
-    scales.npz.
+    The kernel is run. Every mad's scale boxes, with the cycles in which they came, go through the
+    generated Verilog of the scale-decode unit, and every wire must carry in every cycle what the
+    machine model says. The bundle keeps the boxes as scales.npz.
     """
     from .cosim_command import cosimulate
     from .first_run import compilation_announced
@@ -85,10 +85,7 @@ def cosim(
     )
     with compilation_announced(sys.stderr):
         report = cosimulate(options, limit=limit, waves=waves)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print("\n".join(report.lines()))
+    print_answer(report, as_json=as_json)
     raise typer.Exit(OK if report.ok else MISMATCH)
 
 
@@ -126,5 +123,8 @@ def rtl(
     from .rtl_command import write_rtl
 
     check_choice("--unit", unit, UNITS)
-    for path in write_rtl(output, unit, beat_bytes=beat, combined=combined, force=force):
-        print(path)
+    try:
+        written = write_rtl(output, unit, beat_bytes=beat, combined=combined, force=force)
+    except IRValueError as error:  # no kernel is at fault here, only what was asked for
+        raise typer.BadParameter(error.message) from error
+    print("\n".join(map(str, written)))

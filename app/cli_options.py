@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -87,6 +87,26 @@ def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
 def print_json(answer: dict[str, Any]) -> None:
     """Print an answer for a program to read."""
     print(json.dumps(answer, indent=2, allow_nan=False))
+
+
+class Answer(Protocol):
+    """What a command found, for a program and for a reader."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        ...
+
+    def lines(self) -> Iterable[str]:
+        """Return it as text."""
+        ...
+
+
+def print_answer(answer: Answer, *, as_json: bool) -> None:
+    """Print what a command found."""
+    if as_json:
+        print_json(answer.as_json())
+    else:
+        print("\n".join(answer.lines()))
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:

@@ -381,6 +381,18 @@ MISUSES = {
         "rtl -o out --unit alu",
         "--unit must be one of scale_decode, dot, cube, scale_pair, not 'alu'",
     ),
+    "a beat that no unit has": (
+        "rtl -o out --beat 12",
+        "The bytes of a beat must be one of 8, 16, 32, not 12",
+    ),
+    "a beat for a unit that reads no boxes": (
+        "rtl -o out --unit dot --beat 8",
+        "A width of beats must go with a unit that reads scale boxes, not with dot",
+    ),
+    "combined exponents of a unit without records": (
+        "rtl -o out --unit cube --combined",
+        "Combined exponents must go with scale_decode, not with cube",
+    ),
 }
 
 
