@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .errors import IRValueError
+from .choices import numbered_choice
 
 
 class CastMode(Enum):
@@ -35,13 +35,4 @@ class CastMode(Enum):
         Raises:
             IRValueError: When it means none.
         """
-        if isinstance(given, cls):
-            return given
-        for mode in cls:
-            if isinstance(given, str) and given == mode.name:
-                return mode
-            if type(given) is int and given == mode.value:
-                return mode
-        names = ", ".join(f"{mode.name} ({mode.value})" for mode in cls)
-        message = f"mode must be one of {names}, not {given!r}"
-        raise IRValueError(message)
+        return numbered_choice(cls, given, "mode")

@@ -89,8 +89,8 @@ class CallParser:
                 return self.scalars.const(node)
             case OpName(name):
                 return self._op_call(name, node, expected)
-            case Intrinsic("cast") if self._is_of_array(node):
-                return self._op_call("cast", node, expected)
+            case Intrinsic("cast") if node.args:
+                return self._cast(node, expected)
             case Intrinsic(name):
                 return self.scalars.intrinsic(name, node)
             case Function() | JITFunction():
@@ -117,8 +117,19 @@ class CallParser:
 
     # ------------------------------------------------------------------------ ops
 
-    def _op_call(self, written: str, node: ast.Call, expected: Type | None) -> Call:
-        row = self._row(written, node)
+    def _cast(self, node: ast.Call, expected: Type | None) -> Expr:
+        """Return a cast, which is an op on tiles and tensors, and a function of scalars."""
+        first = self._expressions.parse(node.args[0])
+        if isinstance(first.type, TileType | TensorType):
+            return self._op_call("cast", node, expected, first)
+        return self.scalars.intrinsic("cast", node)
+
+    def _op_call(
+        self, written: str, node: ast.Call, expected: Type | None, first: Expr | None = None
+    ) -> Call:
+        # What decides on the row is parsed once: else each level of nested calls would double the work.
+        known = {} if first is None else {node.args[0]: first}
+        row = self._row(written, node, known)
         span = self._context.span(node)
         try:
             given, attributes = row.bind(
@@ -126,7 +137,7 @@ class CallParser:
                 {k.arg or "": _or_none(k.value) for k in node.keywords if k.arg != "attrs"},
                 span,
             )
-            operands = [self._expressions.parse(arg) for arg in given]
+            operands = [known.get(arg) or self._expressions.parse(arg) for arg in given]
             if row.scalar_form is not None and isinstance(operands[-1].type, ScalarType):
                 row = ROWS[row.scalar_form]
             kwargs = {
@@ -144,16 +155,20 @@ class CallParser:
             ) from error
         return self._with_attrs(made, node)
 
-    def _row(self, written: str, node: ast.Call) -> OpRow:
-        """Return the row of an op; a short name goes by the kind of its first operand."""
+    def _row(self, written: str, node: ast.Call, known: dict[ast.expr, Expr]) -> OpRow:
+        """Return the row of an op; a short name goes by the kind of its first operand.
+
+        `known` has the operands that are parsed already, and takes up that one.
+        """
         if written in ROWS:
             return ROWS[written]
         full = OP_ALIASES.get(written)
         found = [full] if full else [n for n in ROWS if n.partition(".")[2] == written]
         first = _first_operand(node, found) if len(found) > 1 else None
         if first is not None:
-            kind = self._expressions.parse(first).type
-            prefix = "tensor." if isinstance(kind, TensorType) else "tile."
+            if first not in known:
+                known[first] = self._expressions.parse(first)
+            prefix = "tensor." if isinstance(known[first].type, TensorType) else "tile."
             found = [name for name in found if name.startswith(prefix)]
         if len(found) != 1 or found[0] not in ROWS:
             message = f"pl has no operation {written!r}"
@@ -360,14 +375,6 @@ class CallParser:
             message = "The keys of attributes must be strings"
             raise self._context.error(ParserTypeError, message, key or node)
         return found
-
-    # ------------------------------------------------------------------------ scalar functions
-
-    def _is_of_array(self, node: ast.Call) -> bool:
-        """Return whether the first argument is a tile or a tensor: `pl.cast` is an op on these."""
-        return bool(node.args) and isinstance(
-            self._expressions.parse(node.args[0]).type, TileType | TensorType
-        )
 
 
 def _first_operand(node: ast.Call, names: Sequence[str]) -> ast.expr | None:

@@ -16,7 +16,6 @@ from ..errors import (
     UnsupportedFeatureError,
 )
 from ..expr import Add, Call, ConstInt, Expr, ScalarType, index
-from ..mx_uses import SLICE
 from ..ops import create_op_call
 from ..ops.checks import same_dim, show_dims
 from ..structural import structural_equal
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from .expressions import ExpressionParser
 
 _HINT = "a window is written x[0:16, :], or x[m : m + 16, :] where it begins at a variable"
-_CUT = {TensorType: SLICE, TileType: "tile.slice"}
-_PUT = {TensorType: "tensor.assemble", TileType: "tile.assemble"}
-_READ = {TensorType: "tensor.read", TileType: "tile.read"}
-_WRITE = {TensorType: "tensor.write", TileType: "tile.write"}
 
 
 class WindowParser:
@@ -47,9 +42,9 @@ class WindowParser:
         """Return the window, or the element, that `node` takes from a tensor or a tile."""
         at = self._element(array, node)
         if at is not None:
-            return self._call(_READ[_kind(array)], [array, at], node)
+            return self._call(f"{_kind(array)}.read", [array, at], node)
         offset, extents = self._window(array, node)
-        return self._call(_CUT[_kind(array)], [array, extents, offset], node)
+        return self._call(f"{_kind(array)}.slice", [array, extents, offset], node)
 
     def write(self, node: ast.Subscript, value: ast.expr) -> Call:
         """Return the call that writes a tensor or a tile into the window, or a scalar to the element.
@@ -66,10 +61,9 @@ class WindowParser:
             message = f"What is written to must be a window of a tensor, not {ast.unparse(node)}"
             raise self._context.error(UnsupportedFeatureError, message, node, hint=_HINT)
         source = self._expressions.parse(value)
-        at = self._element(target, node)
+        kind, at = _kind(target), self._element(target, node)
         if at is not None and isinstance(source.type, ScalarType):
-            return self._call(_WRITE[_kind(target)], [target, at, source], node)
-        kind = "tensor" if isinstance(target.type, TensorType) else "tile"
+            return self._call(f"{kind}.write", [target, at, source], node)
         if not isinstance(source.type, type(target.type)):
             message = f"A {kind} must be written to {ast.unparse(node)}, not {ast.unparse(value)}"
             hint = (
@@ -89,7 +83,7 @@ class WindowParser:
                 f"one {show_dims(shape)}"
             )
             raise self._context.error(ParserTypeError, message, value)
-        return self._call(_PUT[_kind(target)], [target, source, offset], node)
+        return self._call(f"{kind}.assemble", [target, source, offset], node)
 
     def _element(self, array: Expr, node: ast.Subscript) -> list[Expr] | None:
         """Return the index of a single element, or None where `node` takes a window."""
@@ -115,8 +109,7 @@ class WindowParser:
         shape: Dims = array.type.shape
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(parts) > len(shape):
-            kind = "tensor" if isinstance(array.type, TensorType) else "tile"
-            message = f"A window of a {kind} of rank {len(shape)} must have at most {len(shape)} slices, not {len(parts)}"
+            message = f"A window of a {_kind(array)} of rank {len(shape)} must have at most {len(shape)} slices, not {len(parts)}"
             raise self._context.error(ParserTypeError, message, node, hint=_HINT)
         pairs = [self._axis(part, dim) for part, dim in zip(parts, shape, strict=False)]
         pairs += [(index(0), dim) for dim in shape[len(parts) :]]
@@ -142,5 +135,6 @@ class WindowParser:
                 raise self._context.error(ParserTypeError, message, part, hint=_HINT)
 
 
-def _kind(array: Expr) -> type[TensorType | TileType]:
-    return TensorType if isinstance(array.type, TensorType) else TileType
+def _kind(array: Expr) -> str:
+    """Return what `array` is, which is also how the names of its ops begin."""
+    return "tensor" if isinstance(array.type, TensorType) else "tile"

@@ -6,19 +6,17 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ..dtypes import BlockScaledDType, DType, WholeExtent
 from ..dtypes.formats import FloatFormat, IntegerFormat
-from ..errors import IRTypeError, IRValueError
+from ..errors import IRTypeError
 from .elements import block_exponent, element_of
 
 if TYPE_CHECKING:
     from ..dtypes import SimpleDType
 
 _BYTE = 8
-
-_Choice = TypeVar("_Choice", bound=Enum)
 
 
 class ScaleRule(Enum):
@@ -125,20 +123,6 @@ def _not_block_scaled(dtype: object) -> IRTypeError:
     message = f"The dtype must be a block-scaled format, not {_name(dtype)}"
     valid = ", ".join(known.name for known in BlockScaledDType.registered())
     return IRTypeError(message, hint=f"Valid are: {valid}.")
-
-
-def choice(kind: type[_Choice], name: _Choice | str, what: str) -> _Choice:
-    """Return the member of `kind` called `name`.
-
-    Raises:
-        IRValueError: There is none.
-    """
-    for member in kind:
-        if isinstance(name, str | kind) and name in (member, member.value):
-            return member
-    valid = ", ".join(repr(member.value) for member in kind)
-    message = f"{what} must be one of {valid}, not {name!r}"
-    raise IRValueError(message)
 
 
 def _narrow(dtype: BlockScaledDType) -> FloatFormat | IntegerFormat:

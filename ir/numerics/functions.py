@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..choices import numbered_choice
 from ..dtypes import BFloat16, DType, Float16, Int16, UInt8, UInt16, UInt32
 from ..dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from ..errors import IRValueError
@@ -102,16 +103,7 @@ class Comparison(Enum):
         Raises:
             IRValueError: When it means none.
         """
-        if isinstance(given, cls):
-            return given
-        for each in cls:
-            if isinstance(given, str) and given == each.name:
-                return each
-            if type(given) is int and given == each.value:
-                return each
-        names = ", ".join(f"{each.name} ({each.value})" for each in cls)
-        message = f"cmp_type must be one of {names}, not {given!r}"
-        raise IRValueError(message)
+        return numbered_choice(cls, given, "cmp_type")
 
 
 _IN_FLOAT64: Mapping[Unary, Callable[[Doubles], Doubles]] = {

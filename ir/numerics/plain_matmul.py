@@ -16,7 +16,7 @@ from ..errors import IRTypeError, IRValueError
 from .codec import decode
 from .convert import canonical_float32
 from .elements import Summation
-from .reference import round_integers
+from .reference import exact_product, round_integers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,9 +113,8 @@ def matmul_plain(
 
 
 def _integer_product(a: Codes, b: Codes) -> npt.NDArray[np.uint32]:
-    wide = a.view(np.int8).astype(np.float64) @ b.view(np.int8).astype(np.float64)
-    # Each sum is below 2^53 for any K that fits in memory, so float64 holds it exactly.
-    return (wide.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    x, y = (codes.view(np.int8).astype(np.int64) for codes in (a, b))
+    return (exact_product(x, y) & 0xFFFFFFFF).astype(np.uint32)
 
 
 def exact_step(x: Doubles, y: Doubles) -> npt.NDArray[np.float32]:

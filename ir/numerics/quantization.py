@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..choices import choice
 from ..dtypes.boxes import GROUP
 from ..errors import IRTypeError, IRValueError
 from ..given import describe_given
 from . import codec, reference_quantize, two_level
 from .array_matmul import check_operands, matmul_arrays
-from .block_format import InfinityPolicy, ScaleRule, block_format_of, choice
+from .block_format import InfinityPolicy, ScaleRule, block_format_of
 from .elements import FLOAT32_NAN, element_of
 from .mxarray import MXArray, checked_axis, scale_shape
 from .parts import floats, narrowed, widened

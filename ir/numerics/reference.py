@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["decode", "encode", "matmul_mx", "round_integers", "round_pair"]
+__all__ = ["decode", "encode", "exact_product", "matmul_mx", "round_integers", "round_pair"]
 
 _LOW_BITS = 16
 _FLOAT64_BITS = 53
@@ -191,8 +191,8 @@ def _group_sums(
 
     def add_up(cut: slice, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         part = left.whole[:, cut]
-        low = _exact_product(part, lower[cut])
-        high = _exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
+        low = exact_product(part, lower[cut])
+        high = exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
         return round_pair(high, low, low_bits=low_bits, exponent=exponent)
 
     return add_up
@@ -226,7 +226,7 @@ class _Side:
         self.is_special = ~np.isfinite(self.value)
 
 
-def _exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Multiply integer matrices through float64, which is exact while every sum stays below 2^53."""
     largest = int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) * a.shape[1]
     assert largest < 1 << _FLOAT64_BITS, largest

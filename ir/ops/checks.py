@@ -151,6 +151,15 @@ def check_window(
             raise site.value_error(message, hint)
 
 
+def check_valid_shape(site: CallSite, valid: Dims, window: Dims) -> None:
+    """Refuse a valid shape that is provably empty, or larger than the window that it is part of."""
+    for axis, (part, whole) in enumerate(zip(valid, window, strict=True)):
+        size, limit = constant_dim(part), constant_dim(whole)
+        if size is not None and limit is not None and not 0 < size <= limit:
+            message = f"valid_shape must be in 1..{limit} on axis {axis}, not {size}"
+            raise site.value_error(message)
+
+
 def clamped_extents(offsets: Dims, extents: Dims, shape: Dims) -> Dims:
     """Return what of a window lies within a tensor of `shape`, axis by axis."""
     result: list[Expr] = []

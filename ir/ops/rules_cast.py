@@ -45,14 +45,13 @@ def infer_cast_tensor(site: CallSite) -> TensorType:
 def _target(site: CallSite, found: TileType | TensorType) -> DType:
     """Return the dtype that a cast makes, once it is known that there is such a cast."""
     target: DType = site.kwargs["target_type"]
-    what = "a tile of" if isinstance(found, TileType) else "a tensor of"
-    for which, dtype in ((what, found.dtype), ("target_type", target)):
+    kind = "tile" if isinstance(found, TileType) else "tensor"
+    for which, dtype in ((f"a {kind} of", found.dtype), ("target_type", target)):
         if cast_format(dtype) is None:
             message = f"{which} {dtype.name} cannot be cast"
             hint = "floats and integers can, scales and compound dtypes cannot"
             raise site.type_error(message, hint)
     if target is found.dtype:
-        kind = what.split()[1]
         message = f"target_type must be another dtype than the {kind}'s, not {target.name} again"
         raise site.value_error(message)
     return target

@@ -23,6 +23,7 @@ from .checks import (
     check_offsets,
     check_rank,
     check_shape,
+    check_valid_shape,
     check_window,
     clamped_extents,
     operand_dims,
@@ -100,7 +101,7 @@ def infer_load(site: CallSite) -> TileType:
     if space is not None and space not in _LOAD_TARGETS:
         message = f"target_memory must be Vec or Mat, not {space.name}"
         raise site.value_error(message, f"load to Mat, then pl.move to {space.name}")
-    _check_valid(site, valid, window)
+    check_valid_shape(site, valid, window)
     source = tensor.valid_shape or tensor.shape
     if site.kwargs.get("clamp"):
         valid = clamped_extents(offsets, valid, source)
@@ -114,14 +115,6 @@ def infer_load(site: CallSite) -> TileType:
     else:
         view = view_with_valid(implicit_tile_view(window, space), valid)
     return TileType(window, tensor.dtype, None, view, space)
-
-
-def _check_valid(site: CallSite, valid: Dims, window: Dims) -> None:
-    for axis, (part, whole) in enumerate(zip(valid, window, strict=True)):
-        size, limit = constant_dim(part), constant_dim(whole)
-        if size is not None and limit is not None and not 0 < size <= limit:
-            message = f"valid_shape must be in 1..{limit} on axis {axis}, not {size}"
-            raise site.value_error(message)
 
 
 def _scale_load_view(

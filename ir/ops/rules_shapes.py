@@ -12,6 +12,7 @@ from ..numerics.functions import NUMBERS
 from ..types import (
     MemorySpace,
     PadValue,
+    TensorType,
     TileType,
     TileView,
     constant_dim,
@@ -22,6 +23,7 @@ from .checks import (
     check_offsets,
     check_rank,
     check_shape,
+    check_valid_shape,
     check_window,
     operand_dims,
     operand_type,
@@ -105,14 +107,16 @@ def axes_of(site: CallSite, rank: int) -> tuple[int, int]:
     Raises:
         IRValueError: For an axis that is not there.
     """
-    found: list[int] = []
-    for name in ("axis1", "axis2"):
-        axis = site.row.attribute(site.kwargs, name)
-        if isinstance(axis, bool) or not -rank <= axis < rank:
-            message = f"{name} must be in {-rank}..{rank - 1}, not {axis}"
-            raise site.value_error(message)
-        found.append(axis % rank)
-    return found[0], found[1]
+    return _axis(site, "axis1", rank), _axis(site, "axis2", rank)
+
+
+def _axis(site: CallSite, name: str, rank: int) -> int:
+    """Return the axis that an attribute names, counted from the first."""
+    axis = site.row.attribute(site.kwargs, name)
+    if isinstance(axis, bool) or not -rank <= axis < rank:
+        message = f"{name} must be in {-rank}..{rank - 1}, not {axis}"
+        raise site.value_error(message)
+    return axis % rank
 
 
 def infer_transpose(site: CallSite) -> Array:
@@ -204,7 +208,7 @@ def infer_slice(site: CallSite) -> TileType:
     if len(site.args) > 3:
         valid = operand_dims(site, 3)
         check_rank(site, valid, len(tile.shape), "valid_shape", "the tile")
-        _check_within(site, valid, shape)
+        check_valid_shape(site, valid, shape)
         check_window(site, offset, valid, tile.valid_shape, what="what is valid", owner="the tile")
     else:
         extents = zip(offset, shape, tile.valid_shape, tile.shape, strict=True)
@@ -219,14 +223,6 @@ def _check_in_vec(site: CallSite, position: int, tile: TileType) -> None:
         message = f"{name} must lie in Vec, not in {tile.memory_space.name}"
         hint = "pl.tile.extract takes a window of a tile in Mat"
         raise site.value_error(message, hint if tile.memory_space is MemorySpace.Mat else None)
-
-
-def _check_within(site: CallSite, valid: Dims, shape: Dims) -> None:
-    for axis, (part, whole) in enumerate(zip(valid, shape, strict=True)):
-        size, limit = constant_dim(part), constant_dim(whole)
-        if size is not None and limit is not None and not 0 < size <= limit:
-            message = f"valid_shape must be in 1..{limit} on axis {axis}, not {size}"
-            raise site.value_error(message)
 
 
 def infer_assemble(site: CallSite) -> TileType:
@@ -307,12 +303,6 @@ def infer_write(site: CallSite) -> Array:
     return made(x, x.shape, valid_of(x), x.dtype) if isinstance(x, TileType) else x
 
 
-def complete_write(site: CallSite) -> tuple[Expr, ...]:
-    """Return the operands with a literal as a constant of the array's dtype."""
-    dtype = getattr(site.args[0].type, "dtype", DType.Float32)
-    return (*site.args[:2], literal_of(site, 2, dtype))
-
-
 def _element(site: CallSite) -> SimpleDType:
     """Return the dtype of the element at an index, once both are known to be good."""
     x = array(site, 0, READABLE)
@@ -329,10 +319,5 @@ def _element(site: CallSite) -> SimpleDType:
 
 def infer_dim(site: CallSite) -> ScalarType:
     """Return the type of an extent of a tensor."""
-    x = site.args[0].type
-    rank = len(getattr(x, "shape", ()))
-    axis = site.row.attribute(site.kwargs, "axis")
-    if isinstance(axis, bool) or not -rank <= axis < rank:
-        message = f"axis must be in {-rank}..{rank - 1}, not {axis}"
-        raise site.value_error(message)
+    _axis(site, "axis", len(operand_type(site, 0, TensorType).shape))
     return ScalarType(Index)

@@ -163,7 +163,7 @@ def check_scratch(site: CallSite, position: int, dtype: DType) -> None:
     if len(site.args) <= position:
         return
     name = site.row.operands[position].name
-    scratch = array(site, position, tuple({*NUMBERS, dtype}))
+    scratch = array(site, position)
     if scratch.dtype is not dtype:
         message = f"{name} must hold {dtype.name}, as what it helps with, not {scratch.dtype.name}"
         raise site.type_error(message)
@@ -187,16 +187,9 @@ def infer_scalar(function: Binary, site: CallSite) -> Array:
 # --------------------------------------------------------------------------- scalars
 
 
-def complete_scalar(site: CallSite) -> tuple[Expr, ...]:
-    """Return the operands with a literal at the end as a constant of the first one's dtype."""
-    found = site.args[0].type
-    assert isinstance(found, TileType | TensorType), found
-    return (*site.args[:-1], literal_of(site, len(site.args) - 1, found.dtype))
-
-
-def complete_chosen(site: CallSite) -> tuple[Expr, ...]:
-    """Return the operands with a literal at the end as a constant of the second one's dtype."""
-    found = site.args[1].type
+def complete_scalar(site: CallSite, *, like: int = 0) -> tuple[Expr, ...]:
+    """Return the operands with a literal at the end as a constant of the dtype of operand `like`."""
+    found = site.args[like].type
     assert isinstance(found, TileType | TensorType), found
     return (*site.args[:-1], literal_of(site, len(site.args) - 1, found.dtype))
 

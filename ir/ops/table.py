@@ -9,7 +9,6 @@ from . import (
     meaning_tensors,
     rules_control,
     rules_forms,
-    rules_matmul,
     rules_memory,
     rules_quant,
     rules_tensor,
@@ -17,24 +16,12 @@ from . import (
     rules_window,
 )
 from .row import Attribute, Operand, OperandKind, OpRow
-from .table_matmul import MATMUL_ROWS
+from .table_matmul import MATMUL_ROWS, MX_PAIR, MX_ROWS
 from .table_shapes import SHAPE_ROWS
-from .table_vector import VECTOR_ROWS
+from .table_vector import VECTOR_ROWS, tile
 
 _TENSOR, _TILE, _TUPLE = OperandKind.TENSOR, OperandKind.TILE, OperandKind.TUPLE
-
-
-def _tile(name: str, space: MemorySpace) -> Operand:
-    return Operand(name, _TILE, (space,))
-
-
-_MX_OPERANDS = (
-    _tile("lhs", MemorySpace.Left),
-    _tile("lhs_scale", MemorySpace.LeftScale),
-    _tile("rhs", MemorySpace.Right),
-    _tile("rhs_scale", MemorySpace.RightScale),
-)
-_MX_TENSORS = tuple(Operand(each.name, _TENSOR) for each in _MX_OPERANDS)
+_MX_TENSORS = tuple(Operand(each.name, _TENSOR) for each in MX_PAIR)
 _QUANT_ATTRIBUTES = (
     Attribute("group_axis", int),
     Attribute("dtype", DType, default=DType.E4M3),
@@ -115,37 +102,10 @@ _ROWS = (
         reuses=0,
         public=False,
     ),
-    OpRow(
-        name="tile.matmul_mx",
-        operands=_MX_OPERANDS,
-        attributes=(),
-        infer=rules_matmul.infer_matmul_mx,
-        meaning=meaning.multiply,
-        doc="Multiplies two block-scaled tiles.",
-        output_memory=MemorySpace.Acc,
-    ),
-    OpRow(
-        name="tile.matmul_mx_acc",
-        operands=(_tile("acc", MemorySpace.Acc), *_MX_OPERANDS),
-        attributes=(),
-        infer=rules_matmul.infer_matmul_mx_acc,
-        meaning=meaning.multiply_acc,
-        doc="Adds the product of two block-scaled tiles to an accumulator.",
-        output_memory=MemorySpace.Acc,
-        reuses=0,
-    ),
-    OpRow(
-        name="tile.matmul_mx_bias",
-        operands=(*_MX_OPERANDS, _tile("bias", MemorySpace.Bias)),
-        attributes=(),
-        infer=rules_matmul.infer_matmul_mx_bias,
-        meaning=meaning.multiply_bias,
-        doc="Multiplies two block-scaled tiles, starting from a row of biases.",
-        output_memory=MemorySpace.Acc,
-    ),
+    *MX_ROWS,
     OpRow(
         name="tile.quant_mx",
-        operands=(_tile("src", MemorySpace.Vec),),
+        operands=(tile("src"),),
         attributes=_QUANT_ATTRIBUTES,
         infer=rules_quant.infer_tile,
         kernel_default=rules_quant.default_group_axis,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dtypes import DType
 from ..types import MemorySpace, PadValue
-from . import meaning_shapes, rules_shapes
+from . import meaning_shapes, rules_shapes, rules_vector
 from .row import Attribute, Operand, OperandKind, OpRow
 from .table_vector import both_rows, tile, tile_row
 
@@ -108,7 +108,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         rules_shapes.infer_write,
         meaning_shapes.write_tile,
         "Gives one element of a tile another value and gives the tile's new value.",
-        complete=rules_shapes.complete_write,
+        complete=rules_vector.complete_scalar,
         reuses=0,
     ),
     OpRow(
@@ -124,7 +124,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         operands=(Operand("x", _TENSOR), Operand("idx", _TUPLE), Operand("value", _SCALAR)),
         attributes=(),
         infer=rules_shapes.infer_write,
-        complete=rules_shapes.complete_write,
+        complete=rules_vector.complete_scalar,
         meaning=meaning_shapes.write_tensor,
         doc="Gives one element of a tensor another value and gives the tensor's new value.",
         output_memory=MemorySpace.DDR,

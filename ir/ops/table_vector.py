@@ -182,7 +182,7 @@ _MASKS = (
         meaning_vector.select_scalar,
         "Takes elements of a where the mask is set, else a scalar.",
         elementwise=True,
-        complete=rules_vector.complete_chosen,
+        complete=partial(rules_vector.complete_scalar, like=1),
     ),
 )
 

@@ -3,14 +3,11 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
-import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from scalebox.ir.dtypes import BFloat16, DType, Float16, Int16, SimpleDType, UInt8, UInt16, UInt32
+from scalebox.ir.dtypes import BFloat16, DType, Float16, SimpleDType, UInt32
 from scalebox.ir.errors import IRValueError
 from scalebox.ir.numerics.functions import (
     FLOATS,
@@ -26,64 +23,8 @@ from scalebox.ir.numerics.functions import (
     scalar_code,
     unary,
 )
-from scalebox.ir.numerics.reductions import Reduction, reduce
 
-FP32 = DType.Float32
-Array = npt.NDArray[Any]
-KINDS: dict[SimpleDType, Any] = {
-    FP32: np.float32,
-    Float16: np.float16,
-    BFloat16: ml_dtypes.bfloat16,
-    DType.Int8: np.int8,
-    Int16: np.int16,
-    DType.Int32: np.int32,
-    UInt8: np.uint8,
-    UInt16: np.uint16,
-    UInt32: np.uint32,
-}
-NAN: dict[SimpleDType, int] = {FP32: 0x7FC00000, Float16: 0x7E00, BFloat16: 0x7FC0}
-# Bits of a significand, and the exponents of the smallest normal and of the largest binade.
-FIELDS: dict[SimpleDType, tuple[int, int, int]] = {
-    FP32: (24, -126, 127),
-    Float16: (11, -14, 15),
-    BFloat16: (8, -126, 127),
-}
-
-
-def codes(values: Any, dtype: SimpleDType) -> Array:
-    with np.errstate(all="ignore"):
-        array = np.asarray(values).astype(KINDS[dtype])
-    return array.view(f"u{array.dtype.itemsize}")
-
-
-def values(found: Array, dtype: SimpleDType) -> Array:
-    return found.view(KINDS[dtype])
-
-
-def doubles(found: Array, dtype: SimpleDType) -> list[float]:
-    with np.errstate(all="ignore"):  # the cast of a signalling NaN
-        return values(found, dtype).astype(np.float64).tolist()
-
-
-def rounded(value: float, dtype: SimpleDType) -> float:
-    """Round a number to nearest even, by Python's rounding of a fraction."""
-    if not math.isfinite(value) or value == 0:
-        return value
-    bits, emin, emax = FIELDS[dtype]
-    exponent = max(math.frexp(value)[1] - bits, emin - bits + 1)
-    steps = round(Fraction(value) / Fraction(2) ** exponent)
-    made = abs(steps) * Fraction(2) ** exponent
-    size = math.inf if made >= Fraction(2) ** (emax + 1) else float(made)
-    return math.copysign(size, value)
-
-
-def same(found: Array, wanted: list[float], dtype: SimpleDType) -> None:
-    """Check codes against numbers: NaN as the dtype's own, zeros with their sign."""
-    assert found.dtype.itemsize * 8 == dtype.bits
-    expected = codes(np.array(wanted, np.float64), dtype).copy()
-    expected[np.isnan(np.array(wanted))] = NAN[dtype]
-    differs = np.flatnonzero(found.reshape(-1) != expected)
-    assert not differs.size, (differs[:5], found.reshape(-1)[differs[:5]], expected[differs[:5]])
+from .vector_oracle import FIELDS, FP32, codes, doubles, pairs, rounded, same, values
 
 
 def guarded(function: Callable[[float], float], at_infinity: float) -> Callable[[float], float]:
@@ -168,17 +109,6 @@ def test_functions_are_of_floats_but_for_those_of_signs() -> None:
     }  # fmt: skip
     assert Binary.ADD.dtypes == NUMBERS
     assert Binary.DIV.dtypes == FLOATS
-
-
-def pairs(dtype: SimpleDType, count: int = 3000) -> tuple[Array, Array]:
-    rng = np.random.default_rng(2)
-    top = 1 << dtype.bits
-    kind = f"u{dtype.bits // 8}"
-    a, b = (rng.integers(0, top, count, np.uint64).astype(kind) for _ in range(2))
-    near = codes(rng.standard_normal(count // 2), dtype) if dtype in FLOATS else a[: count // 2]
-    a[: count // 2] = near
-    b[: count // 2] = near[::-1]
-    return a, b
 
 
 def exact(function: Binary, a: float, b: float, dtype: SimpleDType) -> float:
@@ -368,58 +298,3 @@ def test_other_names_of_comparisons_are_refused(given: object) -> None:
     assert caught.value.message == (
         f"cmp_type must be one of eq (0), ne (1), lt (2), le (3), gt (4), ge (5), not {given!r}"
     )
-
-
-class TestReductions:
-    @pytest.mark.parametrize("axis", [0, 1])
-    @pytest.mark.parametrize("dtype", FLOATS)
-    def test_sums_round_to_float32_at_each_step(self, dtype: SimpleDType, axis: int) -> None:
-        rng = np.random.default_rng(5)
-        x = codes(rng.standard_normal((7, 300)) * 100, dtype)
-        numbers = values(x, dtype).astype(np.float32)
-        lines = numbers.T if axis == 0 else numbers
-        for function, of in ((Reduction.SUM, np.add), (Reduction.PROD, np.multiply)):
-            wanted: list[float] = []
-            with np.errstate(all="ignore"):
-                for line in lines:
-                    total = line[0]
-                    for each in line[1:]:
-                        total = of(total, each)  # one float32 operation
-                    wanted.append(rounded(float(total), dtype))
-            found = reduce(function, x, dtype, axis)
-            assert found.shape == ((1, 300) if axis == 0 else (7, 1))
-            same(found, wanted, dtype)
-
-    def test_a_sum_of_16_bits_keeps_what_16_bits_would_lose(self) -> None:
-        x = codes([[2048.0] + [1.0] * 100], Float16)
-        assert values(reduce(Reduction.SUM, x, Float16, 1), Float16).tolist() == [[2148.0]]
-
-    def test_order_matters_and_is_ascending(self) -> None:
-        up = codes([[2.0**24, 1.0, 1.0]], FP32)
-        assert values(reduce(Reduction.SUM, up, FP32, 1), FP32).tolist() == [[2.0**24]]
-        down = codes([[1.0, 1.0, 2.0**24]], FP32)
-        assert values(reduce(Reduction.SUM, down, FP32, 1), FP32).tolist() == [[2.0**24 + 2]]
-
-    @pytest.mark.parametrize("dtype", FLOATS)
-    def test_extremes_order_zeros_and_hand_nan_on(self, dtype: SimpleDType) -> None:
-        nan = math.nan
-        x = codes([[-0.0, 0.0, -0.0], [1.0, nan, 3.0], [-5.0, -7.0, -math.inf]], dtype)
-        same(reduce(Reduction.MAX, x, dtype, 1), [0.0, nan, -5.0], dtype)
-        same(reduce(Reduction.MIN, x, dtype, 1), [-0.0, nan, -math.inf], dtype)
-        same(reduce(Reduction.SUM, x[:1, ::2].copy(), dtype, 1), [-0.0], dtype)
-
-    @pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED])
-    def test_integers_wrap_in_their_own_width(self, dtype: SimpleDType) -> None:
-        x, _ = pairs(dtype, 60)
-        x = x.reshape(6, 10)
-        low = -(1 << (dtype.bits - 1)) if dtype in SIGNED else 0
-        numbers = values(x, dtype).tolist()
-        for function, of in {
-            Reduction.SUM: sum, Reduction.PROD: math.prod, Reduction.MAX: max, Reduction.MIN: min,
-        }.items():  # fmt: skip
-            found = values(reduce(function, x, dtype, 1), dtype).reshape(-1).tolist()
-            assert found == [(of(line) - low) % (1 << dtype.bits) + low for line in numbers]
-
-    def test_nothing_cannot_be_reduced(self) -> None:
-        with pytest.raises(IRValueError, match="must have at least one valid element"):
-            reduce(Reduction.MAX, np.zeros((3, 0), np.uint32), FP32, 1)
