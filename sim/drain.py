@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .faultcodes import UNWRITTEN
 from .jit import inner
 from .kernels import (
     BASE,
@@ -23,6 +22,7 @@ from .kernels import (
     TRACK,
     Memory,
     local_ok,
+    unwritten,
     window_ok,
 )
 
@@ -82,6 +82,16 @@ def _converted(bits: int, convert: int) -> int:
 
 
 @inner
+def accumulator_ok(
+    memory: Memory, address: int, rows: int, cols: int, boxes: int, fault: Line
+) -> bool:
+    """Return whether rows x cols elements lie inside L0C; `boxes` counts those of a column."""
+    last_box = (cols - 1) // 16 * boxes + (rows - 1) // 16
+    size = last_box * 1024 + (rows - 1) % 16 * 64 + 64
+    return local_ok(memory, SPACE.l0c, address, size, fault)
+
+
+@inner
 def l0c_to_gm(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
@@ -92,9 +102,7 @@ def l0c_to_gm(
     view, address, rows, cols, tile_rows, convert = views[op[0]], op[1], op[2], op[3], op[4], op[5]
     if not (window_ok(view, 0, r0, rows, fault) and window_ok(view, 1, r1, cols, fault)):
         return False
-    last_box = (cols - 1) // 16 * (tile_rows // 16) + (rows - 1) // 16
-    size = last_box * 1024 + (rows - 1) % 16 * 64 + 64
-    if not local_ok(memory, SPACE.l0c, address, size, fault):
+    if not accumulator_ok(memory, address, rows, cols, tile_rows // 16, fault):
         return False
     if mode == CHECK:
         return True
@@ -109,13 +117,7 @@ def l0c_to_gm(
             if mode >= REPORT:
                 for i in range(count):
                     if memory.written[place + i * 4] != 0xFF:
-                        fault[0], fault[1], fault[3], fault[4] = (
-                            UNWRITTEN,
-                            SPACE.l0c,
-                            row,
-                            first + i,
-                        )
-                        fault[2] = place + i * 4 - memory.bases[SPACE.l0c]
+                        unwritten(memory, SPACE.l0c, place + i * 4, row, first + i, fault)
                         return False
             _store_line(memory, place, target, count, step * width, width, convert)
             if mode >= TRACK and target >= memory.gm_written_base:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ..codegen.isa.vocabulary import Space
-from .faultcodes import LOCAL_RANGE, SUBBYTE, VIEW_RANGE
+from .faultcodes import LOCAL_RANGE, SUBBYTE, UNWRITTEN, VIEW_RANGE
 from .jit import inner
 
 if TYPE_CHECKING:
@@ -78,6 +78,13 @@ def local_ok(memory: Memory, space: int, address: int, size: int, fault: Line) -
     fault[0], fault[1], fault[2], fault[3] = LOCAL_RANGE, space, address, size
     fault[4] = memory.sizes[space]
     return False
+
+
+@inner
+def unwritten(memory: Memory, space: int, place: int, row: int, column: int, fault: Line) -> None:
+    """Tell that an element at a place of the local bytes was never written."""
+    fault[0], fault[1], fault[2] = UNWRITTEN, space, place - memory.bases[space]
+    fault[3], fault[4] = row, column
 
 
 @inner

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from .faultcodes import UNWRITTEN
 from .jit import compiled, inner
-from .kernels import SPACE, Memory, local_ok
+from .kernels import SPACE, Memory, local_ok, unwritten
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,9 +102,10 @@ def load_tile(
     ):
         return FAILED
     if init == ACC_INIT:
-        return outcome if _accumulator(memory, c, start, fault, report) else FAILED
+        tall = -(-len(start) // 16) * 16
+        return outcome if load_accumulator(memory, c, tall, start, fault, report) else FAILED
     if init == BIAS_INIT:
-        return outcome if _bias(memory, bias, start, fault, report) else FAILED
+        return outcome if load_bias(memory, bias, start, fault, report) else FAILED
     start[:] = 0
     return outcome
 
@@ -174,7 +174,7 @@ def _locate(
         if bits == 4:
             mask |= 0xF0 >> i % 2 * 4
         if mask != 0xFF:
-            _unwritten(memory, space, place + i * bits // 8, row, first + i, fault)
+            unwritten(memory, space, place + i * bits // 8, row, first + i, fault)
             return
 
 
@@ -216,7 +216,7 @@ def _scales(
         for group in range(groups):
             place = base + (row // 16 * pairs + group // 2) * 32 + row % 16 * 2 + group % 2
             if report and memory.written[place] != 0xFF:
-                _unwritten(memory, space, place, row, group, fault)
+                unwritten(memory, space, place, row, group, fault)
                 return False
             if sideways:
                 out[group, row] = memory.local[place]
@@ -225,42 +225,37 @@ def _scales(
     return True
 
 
-@inner
-def _accumulator(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
-    """Read FP32 patterns, uint32 [m, n], from the accumulator's boxes of 16 by 16."""
+@compiled
+def load_accumulator(
+    memory: Memory, address: int, tall: int, out: Words, fault: Line, report: bool
+) -> bool:
+    """Read words, uint32 [m, n], from the accumulator's boxes of 16 by 16, `tall` rows a column."""
     m, n = out.shape
-    tall = -(-m // 16) * 16
     base = memory.bases[SPACE.l0c] + address
     for first in range(0, n, 16):
         for row in range(m):
             line = base + (first // 16 * tall + row) * 64
             for i in range(min(16, n - first)):
                 if report and memory.written[line + i * 4] != 0xFF:
-                    _unwritten(memory, SPACE.l0c, line + i * 4, row, first + i, fault)
+                    unwritten(memory, SPACE.l0c, line + i * 4, row, first + i, fault)
                     return False
                 out[row, first + i] = memory.words[line // 4 + i]
     return True
 
 
-@inner
-def _bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
-    """Read one row of FP32 patterns from the bias table into every row of uint32 [m, n]."""
+@compiled
+def load_bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
+    """Read one row of words from the bias table into every row of uint32 [m, n]."""
     m, n = out.shape
     base = memory.bases[SPACE.bias] + address
     for column in range(n):
         place = base + column * 4
         if report and memory.written[place] != 0xFF:
-            _unwritten(memory, SPACE.bias, place, 0, column, fault)
+            unwritten(memory, SPACE.bias, place, 0, column, fault)
             return False
         for row in range(m):
             out[row, column] = memory.words[place // 4]
     return True
-
-
-@inner
-def _unwritten(memory: Memory, space: int, place: int, row: int, column: int, fault: Line) -> None:
-    fault[0], fault[1], fault[2] = UNWRITTEN, space, place - memory.bases[space]
-    fault[3], fault[4] = row, column
 
 
 @compiled

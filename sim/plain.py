@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import FixConvert, MadInit, PlainType
-from ..ir.dtypes import BFloat16, DType, Float16, SimpleDType, UInt8
+from ..codegen.isa.vocabulary import FixConvert, MadInit, PlainType, VectorType
+from ..ir.dtypes import BFloat16, DType, Float16, SimpleDType
 from ..ir.numerics.cast import CastMode, cast_codes
 from ..ir.numerics.functions import Unary, codes_of, unary
 from ..ir.numerics.plain_matmul import matmul_plain
+from .drain import accumulator_ok
 from .faultcodes import UNWRITTEN
 from .jit import inner
 from .kernels import (
@@ -30,7 +31,9 @@ from .kernels import (
     local_ok,
     window_ok,
 )
-from .l0 import BIAS_INIT, store_tile
+from .l0 import BIAS_INIT, load_accumulator, load_bias, store_tile
+from .tiles import WRITTEN, first_hole
+from .vector import DTYPES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,26 +41,10 @@ if TYPE_CHECKING:
     from ..ir.numerics.elements import Summation
 
     Codes = npt.NDArray[np.unsignedinteger[Any]]
-    Words = npt.NDArray[np.uint32]
+    Bytes = npt.NDArray[np.uint8]
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
 
-DTYPES: Final[dict[PlainType, SimpleDType]] = {
-    PlainType.FP16: Float16,
-    PlainType.BF16: BFloat16,
-    PlainType.FP32: DType.Float32,
-    PlainType.E4M3: DType.E4M3,
-    PlainType.E5M2: DType.E5M2,
-    PlainType.INT8: DType.Int8,
-}
-"""What each operand type of `mad` is."""
-
-_CAST: Final[dict[FixConvert, SimpleDType]] = {
-    FixConvert.E4M3: DType.E4M3,
-    FixConvert.E5M2: DType.E5M2,
-    FixConvert.INT8: DType.Int8,
-    FixConvert.UINT8: UInt8,
-}
 _FP16_OPERANDS, _BF16_OPERANDS, _FP32_OPERANDS = (
     int(each) for each in (PlainType.FP16, PlainType.BF16, PlainType.FP32)
 )
@@ -66,7 +53,6 @@ _FP32, _BF16, _FP16, _INT32 = (
 )
 _SEGMENT: Final = 32
 _CUBE: Final = 16
-_WRITTEN: Final = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF}
 
 
 @inner
@@ -91,14 +77,6 @@ def plain_mad_ok(
 
 
 @inner
-def _source_ok(memory: Memory, op: Line, fault: Line) -> bool:
-    address, rows, cols, boxes = op[1], op[2], op[3], op[4]
-    last_box = (cols - 1) // 16 * boxes + (rows - 1) // 16
-    size = last_box * 1024 + (rows - 1) % 16 * 64 + 64
-    return local_ok(memory, SPACE.l0c, address, size, fault)
-
-
-@inner
 def fix_to_gm_ok(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
@@ -106,7 +84,7 @@ def fix_to_gm_ok(
     view = views[op[0]]
     if not (window_ok(view, 0, r0, op[2], fault) and window_ok(view, 1, r1, op[3], fault)):
         return False
-    return _source_ok(memory, op, fault)
+    return accumulator_ok(memory, op[1], op[2], op[3], op[4], fault)
 
 
 @inner
@@ -120,7 +98,9 @@ def fix_to_ub_ok(
     elif convert in (_BF16, _FP16):
         width = 2
     size = (op[2] - 1) * op[8] * UNIT + op[3] * width
-    return local_ok(memory, SPACE.ub, op[0], size, fault) and _source_ok(memory, op, fault)
+    if not local_ok(memory, SPACE.ub, op[0], size, fault):
+        return False
+    return accumulator_ok(memory, op[1], op[2], op[3], op[4], fault)
 
 
 def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> bool:
@@ -138,18 +118,19 @@ def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> b
     report = mode >= REPORT
     a = _read(memory, SPACE.l0a, a_at, a_type.bits // 8, -(-m // 16), (m, k), fault, report)
     b = _read(memory, SPACE.l0b, b_at, b_type.bits // 8, -(-n // 16), (n, k), fault, report)
-    start = None
+    start, good = np.zeros((m, n), np.uint32), True
     match init:
         case MadInit.ACC:
-            start = _accumulator(memory, c, -(-m // 16), (m, n), fault, report=report)
+            tall = -(-m // _CUBE) * _CUBE
+            good = load_accumulator(memory, c, tall, start, fault, report)
         case MadInit.BIAS:
-            start = _bias(memory, bias, n, fault, report=report)
+            good = load_bias(memory, bias, start, fault, report)
         case MadInit.ZERO:
             pass
-    if a is None or b is None or (start is None and init is not MadInit.ZERO):
+    if a is None or b is None or not good:
         return False
     result = matmul_plain(
-        a, b.T, a_dtype=DTYPES[a_type], b_dtype=DTYPES[b_type], start=start, sum=order
+        a, b.T, a_dtype=_dtype(a_type), b_dtype=_dtype(b_type), start=start, sum=order
     )
     store_tile(memory, c, np.ascontiguousarray(result))
     return True
@@ -170,7 +151,7 @@ def fix_to_gm(
     np.ndarray(shape, kind, memory.gm, first, strides)[:] = codes
     if mode >= TRACK and first >= memory.gm_written_base:
         hidden = first - memory.gm_written_base
-        np.ndarray(shape, kind, memory.gm_written, hidden, strides)[:] = _WRITTEN[width]
+        np.ndarray(shape, kind, memory.gm_written, hidden, strides)[:] = WRITTEN[width]
     return True
 
 
@@ -185,15 +166,17 @@ def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
     np.ndarray(codes.shape, codes.dtype, memory.local, first, strides)[:] = codes
     if mode >= TRACK:
         masks = np.ndarray(codes.shape, codes.dtype, memory.written, first, strides)
-        masks[:] = _WRITTEN[width]
+        masks[:] = WRITTEN[width]
     return True
 
 
 def _converted(memory: Memory, op: Line, fault: Line, *, report: bool) -> Codes | None:
     """Return codes [rows, cols] of the converted type, or None and a fault."""
     rows, cols, boxes, convert = int(op[2]), int(op[3]), int(op[4]), FixConvert(int(op[5]))
-    words = _accumulator(memory, int(op[1]), boxes, (rows, cols), fault, report=report)
-    if words is None or convert is FixConvert.INT32:
+    words = np.empty((rows, cols), np.uint32)
+    if not load_accumulator(memory, int(op[1]), boxes * _CUBE, words, fault, report):
+        return None
+    if convert is FixConvert.INT32:
         return words
     if op[6]:
         words = unary(Unary.RELU, words, DType.Float32).astype(np.uint32)
@@ -205,16 +188,17 @@ def _converted(memory: Memory, op: Line, fault: Line, *, report: bool) -> Codes 
         case FixConvert.FP16:
             return codes_of(words.view(np.float32), Float16)
         case _:
-            return cast_codes(words, DType.Float32, _CAST[convert], CastMode.rint)
+            return cast_codes(words, DType.Float32, _dtype(convert), CastMode.rint)
 
 
-def _boxes(
-    memory: Memory, place: int, width: int, line: int, tall: int, columns: int, *, masks: bool
-) -> Codes:
-    """Return boxes of `tall` lines as a matrix [tall, columns * line / width]."""
-    size = columns * tall * line
-    flat = (memory.written if masks else memory.local)[place : place + size]
-    lines = flat.view(f"u{width}").reshape(columns, tall, line // width)
+def _dtype(kind: PlainType | FixConvert) -> SimpleDType:
+    """Return what a type is; tiles in UB have a type of every such name."""
+    return DTYPES[VectorType[kind.name]]
+
+
+def _boxes(flat: Bytes, width: int, tall: int) -> Codes:
+    """Return boxes of `tall` lines of 32 bytes as a matrix [tall, elements of `width` bytes]."""
+    lines = flat.view(f"u{width}").reshape(-1, tall, _SEGMENT // width)
     return lines.transpose(1, 0, 2).reshape(tall, -1)
 
 
@@ -231,60 +215,15 @@ def _read(
     """Return an operand [rows, k], or None and a fault for a never-written element."""
     rows, depth = shape
     tall, columns = boxes * _CUBE, -(-depth * width // _SEGMENT)
-    place = int(memory.bases[space]) + address
+    first = int(memory.bases[space]) + address
+    place = slice(first, first + columns * tall * _SEGMENT)
     if report:
-        masks = _boxes(memory, place, width, _SEGMENT, tall, columns, masks=True)
-        if not _all_written(masks[:rows, :depth], space, fault):
-            row, k = int(fault[3]), int(fault[4])
-            per_line = _SEGMENT // width
-            fault[2] = address + (k // per_line * tall + row) * _SEGMENT + k % per_line * width
+        masks = _boxes(memory.written[place], width, tall)[:rows, :depth]
+        hole = first_hole(masks)
+        if hole is not None:
+            row, k = hole
+            column, inside = divmod(k, _SEGMENT // width)
+            fault[0], fault[1], fault[3], fault[4] = UNWRITTEN, space, row, k
+            fault[2] = address + (column * tall + row) * _SEGMENT + inside * width
             return None
-    return _boxes(memory, place, width, _SEGMENT, tall, columns, masks=False)[:rows, :depth]
-
-
-def _accumulator(
-    memory: Memory,
-    address: int,
-    boxes: int,
-    shape: tuple[int, int],
-    fault: Line,
-    *,
-    report: bool,
-) -> Words | None:
-    """Return accumulator words [rows, cols] of a tile of `boxes` boxes a column, or None."""
-    rows, cols = shape
-    base = int(memory.bases[SPACE.l0c]) + address
-    whole, wanted = np.empty(shape, np.uint32), -(-rows // _CUBE) * _CUBE
-    for first in range(0, cols, _CUBE):
-        count = min(_CUBE, cols - first)
-        place = base + first // _CUBE * boxes * 1024
-        if report:
-            masks = _boxes(memory, place, 4, 64, wanted, 1, masks=True)[:rows, :count]
-            if not _all_written(masks, SPACE.l0c, fault):
-                fault[2] = place - memory.bases[SPACE.l0c] + fault[3] * 64 + fault[4] * 4
-                fault[4] += first
-                return None
-        whole[:, first : first + count] = _boxes(memory, place, 4, 64, wanted, 1, masks=False)[
-            :rows, :count
-        ]
-    return whole
-
-
-def _bias(memory: Memory, address: int, n: int, fault: Line, *, report: bool) -> Words | None:
-    place = int(memory.bases[SPACE.bias]) + address
-    if report:
-        masks = memory.written[place : place + n * 4].view(np.uint32).reshape(1, n)
-        if not _all_written(masks, SPACE.bias, fault):
-            fault[2] = address + fault[4] * 4
-            return None
-    return memory.local[place : place + n * 4].view(np.uint32).reshape(1, n)
-
-
-def _all_written(masks: Codes, space: int, fault: Line) -> bool:
-    """Return whether all is written; if not, `fault` tells the space, the row and the column."""
-    holes = masks != _WRITTEN[masks.dtype.itemsize]
-    if not holes.any():
-        return True
-    row, column = np.argwhere(holes)[0].tolist()
-    fault[0], fault[1], fault[3], fault[4] = UNWRITTEN, space, row, column
-    return False
+    return _boxes(memory.local[place], width, tall)[:rows, :depth]

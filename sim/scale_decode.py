@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from ..codegen.isa.scale_unit import BEATS_BYTES, RECORD, REQUEST
+from ..codegen.isa.scale_unit import BEATS_BYTES, RECORD, REQUEST, SLOTS
 from ..ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS
 from .jit import compiled, inner
 
@@ -46,9 +46,6 @@ TILE_SHIFT: Final = REQUEST[1].bits
 
 _TILES: Final = 1 << REQUEST[0].bits
 _GROUPS: Final = 1 << RECORD[0].bits
-
-SLOTS: Final = 2
-"""Boxes that a side buffers."""
 
 SECOND, LAST, END = 1, 2, 4
 """Flags of a record."""

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..codegen.isa.scale_unit import BEATS_BYTES
+from ..codegen.isa.scale_unit import BEATS_BYTES, SLOTS
 from ..ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, GROUP
 from .jit import compiled
-from .scale_decode import SLOTS
 
 if TYPE_CHECKING:
     from ..ir.target import Target

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..codegen.isa.scale_unit import HALF, RECORD, REQUEST, START, Field
+from ..codegen.isa.scale_unit import RECORD, REQUEST, START
 from ..ir.dtypes import DType
-from ..ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
+from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..ir.dtypes.formats import format_of
+from .jit import compiled
 from .scale_decode import (
-    A_REQUEST,
-    B_REQUEST,
     END,
     FLAG_BITS,
     LAST,
+    RECORD_WORDS,
     RESET,
     SECOND,
     STREAMS,
@@ -43,9 +43,16 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
     Bits = npt.NDArray[np.uint8]
+    Pairs = npt.NDArray[np.uint16]
+    Exponents = npt.NDArray[np.int16]
+    Flags = npt.NDArray[np.bool_]
+    Line = npt.NDArray[np.int32]
     Trace = dict[str, Array]
 
-_E8M0 = format_of(DType.E8M0)
+_BIAS, _NAN = format_of(DType.E8M0).bias, format_of(DType.E8M0).nan_code
+assert _NAN is not None, "E8M0 has a NaN"
+_NAN_EXPONENT: Final = _NAN - _BIAS
+assert BOX_GROUPS == 2, "the groups of a row are the bytes of a 16-bit word"
 _INPUTS: Final = ("start", "a", "b")
 """Streams whose words flow into the unit."""
 
@@ -64,7 +71,7 @@ def answer_trace(inputs: Mapping[str, Array]) -> Trace:
     answer = step(given, start, beat_bytes=beat_bytes)
     passed = np.where(given & RESET, 0, given & answer.answered)
     came = [inputs[name][passed & bit != 0] for name, bit in (("a", A), ("b", B))]
-    return _driven(answer, came[0], came[1], beat_bytes)
+    return _driven(answer, *came)
 
 
 def trace_of(
@@ -126,59 +133,74 @@ def _given(inputs: Mapping[str, Array]) -> Bits:
     return given
 
 
-def _driven(answer: Answer, a_beats: Bits, b_beats: Bits, beat_bytes: int) -> Trace:
-    """Return the arrays of the wires that the unit drives.
+def _driven(answer: Answer, a_beats: Bits, b_beats: Bits) -> Trace:
+    """Return the arrays of the wires that the unit drives; the arguments of `record_trace`."""
+    trace: Trace = {}
+    for place, name in enumerate(STREAMS):
+        wire = f"{name}_ready" if name in _INPUTS else f"{name}_valid"
+        trace[wire] = (answer.answered >> place & 1).astype(np.bool_)
+    for name, words in (("a_request", answer.a_request), ("b_request", answer.b_request)):
+        shown = np.where(trace[f"{name}_valid"], words, 0)
+        tile, block = REQUEST
+        trace[f"{name}_{tile.name}"] = (shown >> TILE_SHIFT).astype(np.uint8)
+        trace[f"{name}_{block.name}"] = (shown & ((1 << TILE_SHIFT) - 1)).astype(np.uint8)
+    return trace | record_trace(answer, a_beats, b_beats)
+
+
+def record_trace(
+    answer: Answer, a_beats: Bits, b_beats: Bits, *, room: Trace | None = None
+) -> Trace:
+    """Return every field of the record on offer in each cycle, zeros where none is.
 
     Args:
         answer: What the registers say.
         a_beats: The beats of the left side that passed, uint8 [beats, beat bytes].
         b_beats: Those of the right side.
-        beat_bytes: Width of a beat.
+        room: What an earlier call returned for as many cycles, to be written over; new arrays by
+            default.
     """
-    trace: Trace = {}
-    for place, name in enumerate(STREAMS):
-        wire = f"{name}_ready" if name in _INPUTS else f"{name}_valid"
-        trace[wire] = (answer.answered >> place & 1).astype(np.bool_)
-    for name, bit, words in (
-        ("a_request", A_REQUEST, answer.a_request),
-        ("b_request", B_REQUEST, answer.b_request),
-    ):
-        shown = np.where(answer.answered & bit, words, 0)
-        tile, block = REQUEST
-        trace[f"{name}_{tile.name}"] = (shown >> TILE_SHIFT).astype(np.uint8)
-        trace[f"{name}_{block.name}"] = (shown & ((1 << TILE_SHIFT) - 1)).astype(np.uint8)
+    offered = answer.answered & O != 0
     # The line behind the last record stands for none.
-    at = np.where(answer.answered & O, answer.record, len(answer.records))
-    for name, words in _words(answer.records, a_beats, b_beats, beat_bytes).items():
-        trace[f"o_{name}"] = words[at]
+    line = np.where(offered, answer.record, len(answer.records))
+    records = np.vstack([answer.records, np.zeros((1, RECORD_WORDS), np.int32)])
+    names = records[:, 0][line]
+    flags = {f"o_{name}": names & flag != 0 for name, flag in _FLAGS.items()}
+    trace: Trace = {"o_group": (names >> FLAG_BITS).astype(np.uint8), **flags}
+    assert trace.keys() == {f"o_{field.name}" for field in RECORD}, "a field is missing"
+    for column, (side, beats) in enumerate((("a", a_beats), ("b", b_beats)), start=1):
+        exponent, nan = f"o_{side}_exponent", f"o_{side}_nan"
+        shape = len(offered), BOX_GROUPS, BOX_ROWS
+        trace[exponent] = np.empty(shape, np.int16) if room is None else room[exponent]
+        trace[nan] = np.empty(shape, np.bool_) if room is None else room[nan]
+        pairs = np.ascontiguousarray(beats).reshape(-1).view("<u2")
+        first = records[:, column] * (beats.shape[1] // BOX_GROUPS)
+        _decode(offered, names, first[line], pairs, trace[exponent].reshape(-1))
+        np.equal(trace[exponent], _NAN_EXPONENT, out=trace[nan])
     return trace
 
 
-def _words(records: Array, a_beats: Bits, b_beats: Bits, beat_bytes: int) -> Trace:
-    """Return every field of every record, and behind them zeros for none."""
-    names, count = records[:, 0], len(records)
-    words: Trace = {}
-    for field in RECORD:
-        is_flag = field.name in _FLAGS
-        words[field.name] = np.zeros(count + 1, np.bool_ if is_flag else np.uint8)
-        found = names & _FLAGS[field.name] if is_flag else names >> FLAG_BITS
-        words[field.name][:count] = found != 0 if is_flag else found
-    group, second = words["group"][:count] % BOX_GROUPS, words["second"][:count]
-    for side, beats, first in (("a", a_beats, records[:, 1]), ("b", b_beats, records[:, 2])):
-        parts = np.arange(BOX_BYTES // beat_bytes)
-        boxes = beats[first[:, None] + parts].reshape(count, BOX_ROWS, BOX_GROUPS)
-        codes = np.zeros((count, 2, BOX_ROWS), np.uint8)
-        codes[:, 0] = boxes[np.arange(count), :, group]
-        codes[:, 1] = boxes[:, :, 1]
-        present = np.stack([np.ones_like(second), second], axis=1)[:, :, None]
-        exponent, nan = (_of(f"{side}_{what}") for what in ("exponent", "nan"))
-        words[exponent.name] = np.zeros((count + 1, 2, BOX_ROWS), np.int16)
-        words[exponent.name][:count] = np.where(present, codes.astype(np.int16) - _E8M0.bias, 0)
-        words[nan.name] = np.zeros((count + 1, 2, BOX_ROWS), np.bool_)
-        words[nan.name][:count] = (codes == _E8M0.nan_code) & present
-    return words
+@compiled
+def _decode(offered: Flags, names: Line, first: Line, pairs: Pairs, exponent: Exponents) -> None:
+    """Write the exponents of one side; unsigned places as in `kernels`.
 
-
-def _of(name: str) -> Field:
-    """Return the field of a half that is called `name`."""
-    return next(field for field in HALF if field.name == name)
+    Args:
+        offered: Whether a record is on offer in a cycle, bool [cycles].
+        names: Its name, int32 [cycles].
+        first: The first of its pairs, int32 [cycles].
+        pairs: The codes of the groups of a row in the low and the high byte, uint16 [rows].
+        exponent: Where they go, int16 [cycles * BOX_GROUPS * BOX_ROWS].
+    """
+    rows, high, low, bias = np.uintp(BOX_ROWS), np.uint16(8), np.uint16(0xFF), np.int16(_BIAS)
+    for cycle in range(np.uintp(len(offered))):
+        here = np.uintp(first[cycle])
+        for half in range(np.uintp(BOX_GROUPS)):
+            there = (cycle * np.uintp(BOX_GROUPS) + half) * rows
+            if not (names[cycle] & SECOND if half else offered[cycle]):
+                for row in range(rows):
+                    exponent[there + row] = 0
+            elif half or names[cycle] >> FLAG_BITS & 1:
+                for row in range(rows):
+                    exponent[there + row] = np.int16(pairs[here + row] >> high) - bias
+            else:
+                for row in range(rows):
+                    exponent[there + row] = np.int16(pairs[here + row] & low) - bias

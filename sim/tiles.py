@@ -26,7 +26,8 @@ MAX_TILES: Final = 3
 
 _BYTE: Final = 8
 _BOX_BYTES: Final = 32
-_WRITTEN: Final = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
+WRITTEN: Final = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
+"""The mask of an element that was written, by its bytes."""
 
 
 class Tile(NamedTuple):
@@ -150,14 +151,23 @@ def read(memory: Memory, tile: Tile, fault: Line, *, report: bool) -> Codes | No
     """Return the codes of a tile, one an element, or None and a fault for a never-written one."""
     if report:
         masks = view_of(memory, tile, masks=True)
-        holes = masks != _WRITTEN[masks.dtype.itemsize]
-        if holes.any():
-            row, col = (int(place) for place in np.argwhere(holes)[0])
+        hole = first_hole(masks)
+        if hole is not None:
+            row, col = hole
             offset = row * tile.pitch_bytes + col * masks.dtype.itemsize
             fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.ub, tile.start + offset
             fault[3], fault[4] = row, col * (2 if tile.bits < _BYTE else 1)
             return None
     return unpacked(view_of(memory, tile), tile)
+
+
+def first_hole(masks: Codes) -> tuple[int, int] | None:
+    """Return row and column of the first element that was never written, or None."""
+    holes = masks != WRITTEN[masks.dtype.itemsize]
+    if not holes.any():
+        return None
+    row, column = np.unravel_index(int(holes.argmax()), holes.shape)
+    return int(row), int(column)
 
 
 def unpacked(codes: Codes, tile: Tile) -> Codes:
@@ -181,4 +191,4 @@ def write(memory: Memory, tile: Tile, codes: Codes, *, track: bool) -> None:
     view_of(memory, tile)[:] = packed(codes, tile)
     if track:
         masks = view_of(memory, tile, masks=True)
-        masks[:] = _WRITTEN[masks.dtype.itemsize]
+        masks[:] = WRITTEN[masks.dtype.itemsize]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .faultcodes import UNWRITTEN
 from .jit import inner
 from .kernels import (
     BASE,
@@ -23,6 +22,7 @@ from .kernels import (
     fetch,
     fill_bytes,
     local_ok,
+    unwritten,
     whole_bytes_ok,
     window_ok,
 )
@@ -38,15 +38,32 @@ if TYPE_CHECKING:
 @inner
 def _window_of_tile_ok(memory: Memory, view: Line, op: Line, r0: int, r1: int, fault: Line) -> bool:
     """Return whether a window and its tile lie inside their memories, in whole bytes."""
-    address, rows, cols, pitch = op[1], op[2], op[3], op[4]
+    rows, cols = op[2], op[3]
     if not (window_ok(view, 0, r0, rows, fault) and window_ok(view, 1, r1, cols, fault)):
         return False
-    element = view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
-    if view[BITS] < 8 and not whole_bytes_ok(view, element, rows, cols, fault):
+    if view[BITS] < 8 and not whole_bytes_ok(view, _origin(view, r0, r1), rows, cols, fault):
         return False
-    size = cols * view[BITS] // 8
-    apart = pitch * UNIT if pitch else size
-    return local_ok(memory, SPACE.ub, address, (rows - 1) * apart + size, fault)
+    size, apart = _row_bytes(view, op)
+    return local_ok(memory, SPACE.ub, op[1], (rows - 1) * apart + size, fault)
+
+
+@inner
+def _origin(view: Line, r0: int, r1: int) -> int:
+    """Return the first element of a window, counted from the beginning of the buffer."""
+    return view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
+
+
+@inner
+def _row_bytes(view: Line, op: Line) -> tuple[int, int]:
+    """Return the bytes of a row of a tile, and those from row to row."""
+    size = op[3] * view[BITS] // 8
+    return size, op[4] * UNIT if op[4] else size
+
+
+@inner
+def _pieces(view: Line, op: Line, size: int) -> tuple[int, int]:
+    """Return in how many pieces a row of a window lies in GM, and the bytes of each."""
+    return (1, size) if view[STRIDES + 1] == 1 else (op[3], view[BITS] // 8)
 
 
 @inner
@@ -54,25 +71,19 @@ def gm_to_ub(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Copy a window of a rank-2 view into a tile in UB."""
-    view, rows, cols, pitch = views[op[0]], op[2], op[3], op[4]
+    view = views[op[0]]
     if not _window_of_tile_ok(memory, view, op, r0, r1, fault):
         return False
     if mode == CHECK:
         return True
-    bits, step = view[BITS], view[STRIDES + 1]
-    size = cols * bits // 8
-    apart = pitch * UNIT if pitch else size
-    base = memory.bases[SPACE.ub] + op[1]
-    origin = view[OFFSET] + r0 * view[STRIDES] + r1 * step
-    for row in range(rows):
-        element, target = origin + row * view[STRIDES], base + row * apart
-        if step == 1:
-            fetch(memory, view[BASE] + element * bits // 8, target, size, mode)
-        else:
-            width = bits // 8
-            for i in range(cols):
-                here = view[BASE] + (element + i * step) * width
-                fetch(memory, here, target + i * width, width, mode)
+    size, apart = _row_bytes(view, op)
+    pieces, width = _pieces(view, op, size)
+    base, origin = memory.bases[SPACE.ub] + op[1], _origin(view, r0, r1)
+    for row in range(op[2]):
+        for i in range(pieces):
+            element = origin + row * view[STRIDES] + i * view[STRIDES + 1]
+            here = view[BASE] + element * view[BITS] // 8
+            fetch(memory, here, base + row * apart + i * width, width, mode)
     return True
 
 
@@ -94,41 +105,30 @@ def _hole(memory: Memory, source: int, size: int) -> int:
 
 
 @inner
-def _unwritten(memory: Memory, place: int, row: int, column: int, fault: Line) -> None:
-    fault[0], fault[1], fault[2] = UNWRITTEN, SPACE.ub, place - memory.bases[SPACE.ub]
-    fault[3], fault[4] = row, column
-
-
-@inner
 def ub_to_gm(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Store a tile in UB to a window; in mode `REPORT` a never-written element is a fault."""
-    view, rows, cols, pitch = views[op[0]], op[2], op[3], op[4]
+    view, rows = views[op[0]], op[2]
     if not _window_of_tile_ok(memory, view, op, r0, r1, fault):
         return False
     if mode == CHECK:
         return True
-    bits, step = view[BITS], view[STRIDES + 1]
-    size = cols * bits // 8
-    apart = pitch * UNIT if pitch else size
-    base = memory.bases[SPACE.ub] + op[1]
+    size, apart = _row_bytes(view, op)
+    pieces, width = _pieces(view, op, size)
+    base, origin = memory.bases[SPACE.ub] + op[1], _origin(view, r0, r1)
     if mode >= REPORT:
         for row in range(rows):
             hole = _hole(memory, base + row * apart, size)
             if hole >= 0:
-                _unwritten(memory, base + row * apart + hole, row, hole * 8 // bits, fault)
+                place = base + row * apart + hole
+                unwritten(memory, SPACE.ub, place, row, hole * 8 // view[BITS], fault)
                 return False
-    origin = view[OFFSET] + r0 * view[STRIDES] + r1 * step
     for row in range(rows):
-        element, source = origin + row * view[STRIDES], base + row * apart
-        if step == 1:
-            _store(memory, source, view[BASE] + element * bits // 8, size, mode)
-        else:
-            width = bits // 8
-            for i in range(cols):
-                there = view[BASE] + (element + i * step) * width
-                _store(memory, source + i * width, there, width, mode)
+        for i in range(pieces):
+            element = origin + row * view[STRIDES] + i * view[STRIDES + 1]
+            there = view[BASE] + element * view[BITS] // 8
+            _store(memory, base + row * apart + i * width, there, width, mode)
     return True
 
 
@@ -149,7 +149,8 @@ def ub_to_gm_boxes(
         for i in range(ni):
             hole = _hole(memory, base + i * pitch * UNIT, nj * UNIT)
             if hole >= 0:
-                _unwritten(memory, base + i * pitch * UNIT + hole, i, hole // UNIT, fault)
+                place = base + i * pitch * UNIT + hole
+                unwritten(memory, SPACE.ub, place, i, hole // UNIT, fault)
                 return False
     origin = view[BASE] + view[OFFSET] + r0 * view[STRIDES + 1] + r1 * view[STRIDES + 2]
     for i in range(ni):

@@ -39,7 +39,7 @@ from ..ir.numerics.functions import Binary, Comparison, Unary, binary, compare, 
 from ..ir.numerics.reductions import Reduction, reduce
 from .faultcodes import NO_RESULT
 from .kernels import REPORT, TRACK
-from .tiles import Tile, read, tiles_of, view_of, write
+from .tiles import WRITTEN, Tile, read, tiles_of, view_of, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,7 +216,7 @@ def _select(
     view_of(memory, dst)[chosen] = taken[chosen]
     if track:
         masks = view_of(memory, dst, masks=True)
-        masks[chosen] = np.iinfo(masks.dtype).max
+        masks[chosen] = WRITTEN[masks.dtype.itemsize]
 
 
 def _move(memory: Memory, dst: Tile, src: Tile, registers: Sequence[int], mode: int) -> None:

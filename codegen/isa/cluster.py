@@ -62,6 +62,7 @@ def _flag(name: str, what: str) -> tuple[Field, ...]:
     )
 
 
+BIAS_RULE = Rule("bias is 0 unless init is bias", _bias_only_with_bias)
 _PIPE = Rule("pipe is a single pipe", _single_pipe)
 _FIX_FIELDS = (
     imm("rows", 64, 16, "Rows of the window.", least=1, most=8192),
@@ -148,7 +149,7 @@ MAD: tuple[Row, ...] = (
         writes=(Space.L0C,),
         rules=(
             Rule("a_type and b_type are the same or both FP8", _plain_pair),
-            Rule("bias is 0 unless init is bias", _bias_only_with_bias),
+            BIAS_RULE,
         ),
     ),
 )

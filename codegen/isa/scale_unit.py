@@ -28,6 +28,7 @@ __all__ = [
     "HALF",
     "RECORD",
     "REQUEST",
+    "SLOTS",
     "START",
     "Field",
     "request_order",
@@ -35,6 +36,9 @@ __all__ = [
 
 BEATS_BYTES: Final = (8, 16, 32)
 """Widths of a beat that the unit can be built with."""
+
+SLOTS: Final = 2
+"""Boxes that a side buffers."""
 
 EXPONENT_BITS: Final = 9
 """Bits of the signed difference of an E8M0 code and the bias, the NaN code included."""

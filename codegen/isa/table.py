@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .cluster import BOX_ROWS, CORE_FLAGS, FIX, MAD, MAD_LIMIT, UB_TO_L1
+from .cluster import BIAS_RULE, BOX_ROWS, CORE_FLAGS, FIX, MAD, MAD_LIMIT, UB_TO_L1
 from .row import Row, Rule, addr, at_most, enum, imm, reg, view
 from .scalar import SCALAR
 from .ub import MOVES
@@ -52,12 +52,6 @@ def _legal_pair(values: Values) -> str | None:
     )
 
 
-def _bias_only_with_bias(values: Values) -> str | None:
-    if values["bias"] == 0 or values["init"] == MadInit.BIAS:
-        return None
-    return f"bias must be 0 where init is not bias, not {values['bias']}"
-
-
 def _endpoints(values: Values) -> str | None:
     src, dst = Pipe(values["src"]), Pipe(values["dst"])
     if Pipe.ALL in (src, dst):
@@ -66,7 +60,6 @@ def _endpoints(values: Values) -> str | None:
 
 
 _PAIR = Rule("a_type and b_type have the same width", _legal_pair)
-_BIAS = Rule("bias is 0 unless init is bias", _bias_only_with_bias)
 _ENDPOINTS = Rule("src and dst are two different pipes, neither of them all", _endpoints)
 
 _FLAG_FIELDS = (
@@ -326,7 +319,7 @@ _M = (
         ),
         reads=(Space.L0A, Space.L0B, Space.SCALE_A, Space.SCALE_B, Space.BIAS, Space.L0C),
         writes=(Space.L0C,),
-        rules=(_PAIR, _BIAS),
+        rules=(_PAIR, BIAS_RULE),
     ),
 )
 

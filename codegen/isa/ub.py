@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .row import Row, Rule, addr, imm, reg, view
+from .row import Row, addr, at_most, imm, reg, view
 from .vector_rules import packed, pitch_field, shape_fields
 from .vocabulary import Pipe, Space, TimingClass
 
@@ -62,16 +62,7 @@ MOVES: tuple[Row, ...] = (
         ),
         reads=(Space.UB,),
         writes=(Space.GM,),
-        rules=(
-            Rule(
-                "nj is at most ub_nj",
-                lambda values: (
-                    None
-                    if values["nj"] <= values["ub_nj"]
-                    else f"nj must be at most ub_nj ({values['ub_nj']}), not {values['nj']}"
-                ),
-            ),
-        ),
+        rules=(at_most("nj", "ub_nj"),),
     ),
 )
 """Between global memory and UB."""

@@ -69,7 +69,7 @@ def _even_skips(values: Values) -> str | None:
     if VectorType(values["type"]).bits >= 8:
         return None
     for name in ("dst_skip", "src_skip", "cols"):
-        if values[name] % 2:
+        if values.get(name, 0) % 2:
             return f"{name} must be even for 4-bit elements, not {values[name]}"
     return None
 
@@ -77,7 +77,7 @@ def _even_skips(values: Values) -> str | None:
 def _skips_inside(values: Values) -> str | None:
     most = UB_UNIT * 8 // VectorType(values["type"]).bits - 1
     for name in ("dst_skip", "src_skip"):
-        if values[name] > most:
+        if values.get(name, 0) > most:
             return f"{name} must be at most {most} for this type, not {values[name]}"
     return None
 
@@ -286,14 +286,8 @@ VECTOR: tuple[Row, ...] = (
         writes=(Space.UB,),
         rules=(
             packed("dst_pitch"),
-            Rule(
-                "4-bit elements are filled in pairs",
-                lambda values: _even_skips({**values, "src_skip": 0}),
-            ),
-            Rule(
-                "the skip stays inside of 32 bytes",
-                lambda values: _skips_inside({**values, "src_skip": 0}),
-            ),
+            Rule("4-bit elements are filled in pairs", _even_skips),
+            Rule("the skip stays inside of 32 bytes", _skips_inside),
         ),
     ),
     vector_row(
@@ -314,14 +308,7 @@ VECTOR: tuple[Row, ...] = (
         packed("src_pitch"),
         wide_enough("src_pitch", "type"),
         whole_bytes("type"),
-        Rule(
-            "a row of the result has whole bytes",
-            lambda values: (
-                None
-                if VectorType(values["type"]).bits * values["rows"] % 8 == 0
-                else f"rows must be even for a 4-bit type, not {values['rows']}"
-            ),
-        ),
+        whole_bytes("type", "rows", "a row of the result"),
     ),
     vector_row("v_move", 0xBB, _MOVE_DOC, _MOVE, *_MOVE_RULES),
     vector_row(

@@ -97,15 +97,15 @@ def wide_enough(pitch: str, kind: str, extent: str = "cols", other: str = "rows"
     return Rule(f"a row of {extent} elements of {kind} fits into {pitch}", complaint)
 
 
-def whole_bytes(kind: str) -> Rule:
-    """Return the rule that a row of 4-bit elements has whole bytes."""
+def whole_bytes(kind: str, extent: str = "cols", what: str = "a row") -> Rule:
+    """Return the rule that so many 4-bit elements have whole bytes."""
 
     def complaint(values: Values) -> str | None:
-        if VectorType(values[kind]).bits * values["cols"] % 8 == 0:
+        if VectorType(values[kind]).bits * values[extent] % 8 == 0:
             return None
-        return f"cols must be even for a 4-bit {kind}, not {values['cols']}"
+        return f"{extent} must be even for a 4-bit {kind}, not {values[extent]}"
 
-    return Rule("a row has whole bytes", complaint)
+    return Rule(f"{what} has whole bytes", complaint)
 
 
 def quantised(values: Values) -> str | None:

@@ -9,10 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from scalebox.codegen.isa.vocabulary import CoreKind, Space
+from scalebox.codegen.isa.cluster import PLAIN_PAIRS
+from scalebox.codegen.isa.vocabulary import CoreKind, PlainType, Space, VectorType
+from scalebox.ir.dtypes import SimpleDType
 from scalebox.ir.errors import SimulationFault
+from scalebox.ir.numerics.plain_matmul import PAIRS
 from scalebox.sim.costs import occupancy
 from scalebox.sim.faultcodes import FaultCode
+from scalebox.sim.vector import DTYPES
 
 Array = npt.NDArray[Any]
 OPERANDS: dict[str, tuple[np.dtype[Any], int]] = {
@@ -23,6 +27,15 @@ OPERANDS: dict[str, tuple[np.dtype[Any], int]] = {
     "e5m2": (np.dtype(ml_dtypes.float8_e5m2), 32),
     "int8": (np.dtype(np.int8), 32),
 }
+
+
+def test_instruction_and_numerics_multiply_the_same_pairs() -> None:
+    def dtype_of(kind: PlainType) -> SimpleDType:
+        return DTYPES[VectorType[kind.name]]
+
+    assert {(dtype_of(a), dtype_of(b)) for a, b in PLAIN_PAIRS} == {
+        (a, b) for each in PAIRS for a in each for b in each
+    }
 
 
 def boxed(matrix: Array, line_bytes: int = 32) -> Array:
