@@ -1,7 +1,7 @@
 # make demo    install into .venv and run the main example
 # make test    install the test extras too, then run every test but the long proofs
 # make lint    formatting, lint, types
-# make formal  run every proof about the circuits and print a summary
+# make formal  run every proof about the circuits, and what else of them takes minutes
 # make wheel   build the wheel into dist/
 # make clean   remove everything that make has made
 #
@@ -42,7 +42,7 @@ test: $(TESTABLE) simulators
 
 formal: $(TESTABLE)
 	$(BIN)/python -m scalebox.rtl.formal $(ARGS)
-	$(BIN)/python -m pytest tests/rtl/formal -m formal -k wrong_circuit -s
+	$(BIN)/python -m pytest tests/rtl -m formal -k "wrong_circuit or in_one_piece" -s
 
 lint: $(LINTABLE) build/typing/scalebox
 	$(BIN)/ruff format --check

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import xor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amaranth.hdl import Module, ResetSignal, Signal
 from amaranth.lib import data, wiring
@@ -20,9 +20,6 @@ from amaranth.lib.wiring import In, Out
 from ...ir.dtypes.boxes import BOX_ROWS
 from ..dot.shapes import FP32, OPERAND
 from .parts import put
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["BareArray", "BareRow"]
 
@@ -40,11 +37,6 @@ class BareRow(wiring.Component):
 
     def __init__(self) -> None:
         super().__init__({"a": In(OPERAND), "b": In(_OPERANDS), "o": Out(FP32)})
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """What it was built with: nothing to choose."""
-        return {}
 
     def elaborate(self, platform: object) -> Module:
         """Return the circuit."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
@@ -15,9 +15,6 @@ from ...ir.dtypes.boxes import BOX_ROWS
 from ..dot.core import LATENCY_CYCLES, TERM_CYCLES, DotCore
 from ..dot.shapes import FP32, OPERAND
 from .parts import put
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["CubeRow"]
 
@@ -60,16 +57,6 @@ class CubeRow(wiring.Component):
                 "sums": Out(data.ArrayLayout(FP32, BOX_ROWS)),
             }
         )
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """What the row was built with, name to value."""
-        return {"columns": self._columns}
-
-    @property
-    def latency_cycles(self) -> int:
-        """Clock edges from a step's operands to its sums."""
-        return self.LATENCY_CYCLES
 
     def elaborate(self, platform: object) -> Module:
         """Return the circuit."""

@@ -28,12 +28,10 @@ class CubeVerilog(NamedTuple):
         modules: Module name to text, `cube` first. Each text holds all that its module contains but
             for the modules of the other texts.
         latency_cycles: `Cube.latency_cycles`.
-        parameters: `Cube.parameters`.
     """
 
     modules: Mapping[str, str]
     latency_cycles: int
-    parameters: Mapping[str, int]
 
 
 @cache
@@ -49,7 +47,7 @@ def cube_verilog(*, beat_bytes: int = BOX_BYTES) -> CubeVerilog:
     """
     cube = Cube(beat_bytes=beat_bytes, instances=True)
     modules = {"cube": to_verilog(cube, name="cube"), **part_modules()}
-    return CubeVerilog(MappingProxyType(modules), cube.latency_cycles, cube.parameters)
+    return CubeVerilog(MappingProxyType(modules), cube.latency_cycles)
 
 
 @cache

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -14,9 +14,6 @@ from amaranth.lib.wiring import In, Out
 from .fp32 import EXPONENT_BITS, FIELD_LIMIT, INFINITY, MANTISSA_BITS, NAN, PRECISION
 from .leading import leading_zeros
 from .shapes import FP32
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["AddFp32"]
 
@@ -40,11 +37,6 @@ class AddFp32(wiring.Component):
 
     def __init__(self) -> None:
         super().__init__({"a": In(FP32), "b": In(FP32), "o": Out(FP32)})
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """What the unit was built with: nothing to choose."""
-        return {}
 
     def elaborate(self, platform: object) -> Module:
         """Return the circuit."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -25,9 +25,6 @@ from .sums import (
     PlainMagnitude,
     PlainSum,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["LATENCY_CYCLES", "TERM_CYCLES", "DotCore", "delayed"]
 
@@ -74,11 +71,6 @@ class DotCore(wiring.Component):
                 "o": Out(FP32),
             }
         )
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """What the core was built with: nothing to choose."""
-        return {}
 
     @property
     def latency_cycles(self) -> int:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -14,9 +12,6 @@ from amaranth.lib.wiring import In, Out
 from .fp32 import BIAS, EXPONENT_BITS, FIELD_LIMIT, INFINITY, MANTISSA_BITS, PRECISION
 from .leading import leading_zeros
 from .shapes import FP32
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["RoundFp32"]
 
@@ -51,11 +46,6 @@ class RoundFp32(wiring.Component):
                 "o": Out(FP32),
             }
         )
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """What the unit was built with, name to value."""
-        return {"magnitude_bits": self._magnitude_bits, "exponent_bits": self._exponent_bits}
 
     def elaborate(self, platform: object) -> Module:
         """Return the circuit."""

@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from scalebox.ir.errors import UserError
-from scalebox.rtl.cosim import toolchain
-from scalebox.rtl.cosim.toolchain import Simulator
 from scalebox.rtl.emit import (
-    LINT_WAIVERS,
     UNITS,
     Choice,
     OutputFolderError,
@@ -22,21 +19,9 @@ from scalebox.rtl.emit import (
     verilog,
     write_verilog,
 )
-from scalebox.rtl.synthesis.tools import SynthesisTool, run_tool
 
 VARIANTS = list(variants())
 UNIT = pytest.mark.parametrize("unit", list(UNITS))
-LINTED = pytest.mark.parametrize(
-    ("unit", "choice"),
-    [
-        pytest.param(
-            *each,
-            marks=[pytest.mark.slow] if each[0] == "cube" else [],
-            id=f"{each[0]}-{each[1].beat_bytes}-{each[1].combined:d}",
-        )
-        for each in VARIANTS
-    ],
-)
 VARIANT = pytest.mark.parametrize(
     ("unit", "choice"),
     VARIANTS,
@@ -63,7 +48,7 @@ def written(folder: Path, unit: str, choice: Choice) -> Path:
     return path
 
 
-def test_every_choice_about_every_unit_is_held_to_the_linters() -> None:
+def test_every_choice_about_every_unit_is_among_the_variants() -> None:
     assert [(unit, choice.beat_bytes, choice.combined) for unit, choice in VARIANTS] == [
         *(("scale_decode", beat, combined) for beat in (8, 16, 32) for combined in (False, True)),
         ("dot", 32, False),
@@ -157,75 +142,6 @@ def test_the_bytes_depend_on_neither_the_hash_seed_nor_a_yosys_in_the_way(
         )
         digests.add(child.stdout.strip())
     assert len(digests) == 1
-
-
-def verilator_says(path: Path, top: str) -> str:
-    toolchain.require(Simulator.VERILATOR)
-    command = ["verilator", "--lint-only", "-Wall", "--language", "1364-2005", "--quiet"]
-    child = subprocess.run(
-        [*command, "--top-module", top, path.name],
-        cwd=path.parent,
-        env=toolchain.environment(Simulator.VERILATOR),
-        capture_output=True,
-        text=True,
-    )
-    said = child.stdout + child.stderr
-    assert bool(child.returncode) == bool(said)
-    return said
-
-
-@LINTED
-def test_verilator_finds_nothing_to_say(unit: str, choice: Choice, tmp_path: Path) -> None:
-    assert verilator_says(written(tmp_path, unit, choice), unit) == ""
-
-
-@LINTED
-def test_icarus_finds_nothing_to_say(
-    unit: str, choice: Choice, tmp_path: Path, icarus: str
-) -> None:
-    path = written(tmp_path, unit, choice)
-    command = [icarus, "-g2005", "-Wall", "-o", os.devnull, str(path)]
-    child = subprocess.run(command, capture_output=True, text=True)
-    assert (child.returncode, child.stdout + child.stderr) == (0, "")
-
-
-@LINTED
-def test_yosys_finds_no_loop_no_conflict_and_no_wire_without_a_driver(
-    unit: str, choice: Choice, tmp_path: Path
-) -> None:
-    path = written(tmp_path, unit, choice)
-    script = f"read_verilog {path.name}; hierarchy -check -top {unit}; proc; check -assert"
-    assert run_tool(SynthesisTool.YOSYS, "-q", "-p", script, folder=tmp_path) == ""
-
-
-def test_no_waiver_hides_a_class_that_means_a_broken_circuit() -> None:
-    assert not {"LATCH", "UNOPTFLAT", "MULTIDRIVEN", "CASEINCOMPLETE"} & LINT_WAIVERS.keys()
-    assert all(LINT_WAIVERS.values())
-
-
-OF_THE_CUBE = ("CASEOVERLAP", "UNSIGNED")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in OF_THE_CUBE else [])
-        for name in LINT_WAIVERS
-    ],
-)
-def test_every_waiver_is_needed(name: str, tmp_path: Path) -> None:
-    unit = "cube" if name in OF_THE_CUBE else "scale_decode"
-    path = tmp_path / "alone.v"
-    path.write_text(verilog(unit).replace(f"lint_off {name} ", f"lint_on {name} "))
-    said = verilator_says(path, unit)
-    assert set(re.findall(r"^%Warning-(\w+):", said, re.MULTILINE)) == {name}
-
-
-def test_the_waivers_end_with_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "after.v"
-    after = "module after(input a, output [1:0] b);\n  assign b = a;\nendmodule\n"
-    path.write_text(verilog("scale_pair") + after)
-    assert "%Warning-WIDTHEXPAND" in verilator_says(path, "after")
 
 
 def test_write_makes_the_folder_and_replaces_only_its_own_file(tmp_path: Path) -> None:

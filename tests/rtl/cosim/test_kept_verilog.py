@@ -22,7 +22,7 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[list[i
 
     def write(*, beat_bytes: int) -> CubeVerilog:
         beats.append(beat_bytes)
-        return CubeVerilog({"cube": f"// {beat_bytes}\n"}, 9, {"beat_bytes": beat_bytes})
+        return CubeVerilog({"cube": f"// {beat_bytes}\n"}, 9)
 
     monkeypatch.setenv("SCALEBOX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(kept_verilog, "cube_verilog", write)
@@ -39,7 +39,7 @@ def asked(beat_bytes: int) -> CubeVerilog:
 
 def test_verilog_is_written_once_and_comes_back_whole(written: list[int]) -> None:
     first = asked(32)
-    assert asked(32) == first == ({"cube": "// 32\n"}, 9, {"beat_bytes": 32})
+    assert asked(32) == first == ({"cube": "// 32\n"}, 9)
     assert written == [32]
     assert asked(16).modules["cube"] == "// 16\n"
     assert written == [32, 16]
