@@ -1,11 +1,12 @@
 # make demo    install into .venv and run the main example
 # make test    install the test extras too, then run every test but the long proofs
 # make lint    formatting, lint, types
-# make formal  run every proof about the circuits, and what else of them takes minutes
+# make formal  run every proof about the circuits, and what else of them takes minutes; with ARGS,
+#              only the proofs whose names start so
 # make wheel   build the wheel into dist/
 # make clean   remove everything that make has made
 #
-# PYTHON=python3.12 chooses the interpreter; ARGS="tests/ir -x" goes to pytest or to the demo.
+# PYTHON=python3.12 chooses the interpreter; ARGS="tests/ir -x" goes to pytest, the proofs or the demo.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -42,7 +43,7 @@ test: $(TESTABLE) simulators
 
 formal: $(TESTABLE)
 	$(BIN)/python -m scalebox.rtl.formal $(ARGS)
-	$(BIN)/python -m pytest tests/rtl -m formal -k "wrong_circuit or in_one_piece" -s
+	$(if $(strip $(ARGS)),,$(BIN)/python -m pytest tests/rtl -m formal -k "wrong_circuit or in_one_piece" -s)
 
 lint: $(LINTABLE) build/typing/scalebox
 	$(BIN)/ruff format --check

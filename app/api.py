@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..codegen.executable import Executable
 from ..ir.binding import BoundTensor, bind_inputs, pack_image, unpack_image
 from ..ir.core import Program
+from ..ir.dynamic_dims import bind_dims, dynamic_dims, sizes_of_dims
 from ..ir.errors import InputError, IRTypeError, MachineError
 from ..ir.given import describe_given
+from ..ir.interp import select_entry
 from ..ir.numerics.elements import Summation
 from ..ir.target import Target, load_target, machine_names
 from .origin import Origins, Outputs
 from .rtl_cube import CubeAccount, Multiplier, account_of, engine_of
 from .scale_recording import recorder_of
-from .signature import entry_function, entry_types
+from .signature import entry_function, entry_types, scalar_words
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +37,11 @@ if TYPE_CHECKING:
 
 
 def compile(  # noqa: A001 - the promised name
-    program: Program | JITFunction, *, machine: Machine = "a5", allow_mx_store: bool = False
+    program: Program | JITFunction,
+    *,
+    machine: Machine = "a5",
+    allow_mx_store: bool = False,
+    bind: Mapping[str, int] | None = None,
 ) -> Executable:
     """Compile a program for a machine.
 
@@ -43,13 +49,16 @@ def compile(  # noqa: A001 - the promised name
         program: A class under `@pl.program`, a function under `@pl.jit`, or any other program.
         machine: The name of a machine, a path to a TOML file, or a record.
         allow_mx_store: Whether scale tiles may be stored into tensors in an MX layout.
+        bind: The extents of its dynamic dimensions by name: an executable has constants only.
 
     Raises:
-        UserError: For a program that cannot run on the machine, or an unknown machine.
+        UserError: For a program that cannot run on the machine, an unknown machine, or a dynamic
+            dimension without an extent.
     """
     from ..codegen.lower import lower
 
-    return lower(_program(program), load_target(machine), allow_mx_store=allow_mx_store).executable
+    bound = bind_dims(_program(program), _checked_bind(bind))
+    return lower(bound, load_target(machine), allow_mx_store=allow_mx_store).executable
 
 
 def interpret(
@@ -58,6 +67,7 @@ def interpret(
     *,
     entry: str | None = None,
     sum: str = "group",  # noqa: A002 - the promised name
+    bind: Mapping[str, int] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the golden answer of a program, in plain numpy.
 
@@ -66,13 +76,15 @@ def interpret(
         inputs: Parameter name to array or number; see :mod:`scalebox.ir.binding`.
         entry: The function to launch; by default the only Orchestration function, else the only one.
         sum: `"group"` or `"sequential"`, the order in which products are added up.
+        bind: Extents of dynamic dimensions by name, for those that no array in `inputs` has.
 
     Raises:
         UserError: For inputs that do not fit, an unknown entry or order.
     """
     from ..ir.interp import interpret_program
 
-    return interpret_program(_program(program), inputs, entry=entry, sum=sum)
+    made, bound = _program(program), _checked_bind(bind)
+    return interpret_program(made, inputs, entry=entry, sum=sum, bind=bound)
 
 
 def run(
@@ -87,8 +99,12 @@ def run(
     sum: str = "group",  # noqa: A002 - the promised name
     cube: str = "numba",
     record_scales: bool = False,
+    bind: Mapping[str, int] | None = None,
 ) -> Result:
     """Run a program, compiled or not, on the machine model.
+
+    A program with dynamic dimensions is compiled for the extents that the arrays in `inputs` have, or
+    `bind` gives; `Result.dims` tells which.
 
     Args:
         executable_or_program: What to run; a program is compiled first.
@@ -105,6 +121,7 @@ def run(
             Outputs are the same; `Result.cube` holds its cycles against those of the machine.
         record_scales: Whether to keep the boxes that the scale-decode unit consumes, in
             `Result.scales`; needs functional execution.
+        bind: Extents of dynamic dimensions by name, for those that no array has.
 
     Raises:
         UserError: For inputs that do not fit, an unknown entry or machine, or a fault of the program.
@@ -113,7 +130,8 @@ def run(
 
     _check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
     multiplier, summation = Multiplier.of(cube), Summation.of(sum)
-    executable, target, program = _executable(executable_or_program, machine)
+    made, dims = _bound(executable_or_program, inputs or {}, entry, bind)
+    executable, target, program = _executable(made, machine)
     engine = engine_of(multiplier, target=target, summation=summation, functional=functional)
     recorder = recorder_of(executable, target, functional=functional) if record_scales else None
     host = executable.entry(entry)
@@ -123,7 +141,7 @@ def run(
         given = _scalars_only(function, given)
     bound = bind_inputs(function, given) if functional else given
     images = {n: pack_image(v) for n, v in bound.items() if isinstance(v, BoundTensor)}
-    scalars = {n: int(v) for n, v in bound.items() if isinstance(v, int | float)}
+    scalars = scalar_words(function, bound)
     found = simulate(
         executable,
         images,
@@ -151,7 +169,17 @@ def run(
     }
     scales = None if recorder is None else recorder.finish()
     return Result(
-        executable, target, host.name, given, outputs, found, options, program, account, scales
+        executable,
+        target,
+        host.name,
+        given,
+        outputs,
+        found,
+        options,
+        program,
+        account,
+        scales,
+        dims,
     )
 
 
@@ -171,6 +199,7 @@ class Result:
         program: What was compiled, if it was not compiled already.
         cube: The cycles of the cube in hardware against those of the machine, if it multiplied.
         scales: What the scale-decode unit consumed, if it was recorded.
+        dims: The extents of the program's dynamic dimensions by name, for which it was compiled.
     """
 
     executable: Executable
@@ -183,6 +212,10 @@ class Result:
     program: Program | None = None
     cube: CubeAccount | None = None
     scales: ScaleStream | None = None
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __repr__(self) -> str:
+        return f"<run of {self.entry!r}: {self.cycles or 'no'} cycles; outputs {self.outputs!r}>"
 
     @property
     def cycles(self) -> int:
@@ -212,7 +245,9 @@ class Result:
         from .versions import versions
 
         pipes = [pipe.name for pipe in PIPE_WORK]
-        trace = chrome_trace(self.timeline, clock_hz=self.target.clock_hz, pipes=pipes)
+        cores = [core.name for core in self.simulation.cores]
+        clock_hz = self.target.clock_hz
+        trace = chrome_trace(self.timeline, clock_hz=clock_hz, pipes=pipes, cores=cores)
         return Bundle(
             inputs={name: _as_array(given) for name, given in self.inputs.items()},
             outputs=self.outputs if self.options["functional"] else None,
@@ -252,6 +287,30 @@ def _check_options(inputs: object, **switches: object) -> None:
         if not isinstance(given, bool | np.bool_):
             message = f"{name} must be True or False, not {describe_given(given)}"
             raise InputError(message)
+
+
+def _checked_bind(bind: object) -> Mapping[str, int]:
+    if bind is not None and not isinstance(bind, Mapping):
+        message = f"bind must map dimension names to extents, not be {describe_given(bind)}"
+        raise InputError(message)
+    return cast("Mapping[str, int]", bind or {})
+
+
+def _bound(
+    given: object, inputs: Mapping[str, Any], entry: str | None, bind: Mapping[str, int] | None
+) -> tuple[object, dict[str, int]]:
+    """Return what is run with constant dimensions, and the extents of those that were dynamic."""
+    bind = _checked_bind(bind)
+    if isinstance(given, Executable):
+        if bind:
+            message = "bind must go with a program: the dimensions of an executable are constant"
+            raise InputError(message)
+        return given, {}
+    program = _program(given)
+    if not bind and not dynamic_dims(program):
+        return program, {}
+    sizes = sizes_of_dims(program, select_entry(program, entry), inputs, bind)
+    return bind_dims(program, sizes), sizes
 
 
 def _recorded(scales: ScaleStream) -> bytes:
@@ -302,16 +361,19 @@ def machine_of(executable: Executable, machine: Machine | None = None) -> Target
     """
     if machine is not None:
         return load_target(machine)
-    hint = "name one, or give the machine file that it was compiled for"
-    if executable.machine in machine_names():
-        target = load_target(executable.machine)
+    name, way_out = executable.machine, "give the machine file that it was compiled for"
+    if name in machine_names():
+        target = load_target(name)
         if target.digest == executable.machine_digest:
             return target
-    message = (
-        f"The machine must be named for an executable whose own, {executable.machine!r}, is not "
-        "known here"
-    )
-    raise MachineError(message, hint=hint)
+        message = (
+            f"The machine {name!r} must be as it was when the executable was compiled for it, but "
+            "its fields are others now"
+        )
+        hint = f"name {name!r} to run on the machine as it is now, or {way_out}"
+        raise MachineError(message, hint=hint)
+    message = f"The machine must be named for an executable whose own, {name!r}, is not known here"
+    raise MachineError(message, hint=f"name one, or {way_out}")
 
 
 def _executable(

@@ -26,7 +26,9 @@ RUNS = Path("scalebox-runs")
 Kernel = Annotated[Path, typer.Argument(metavar="KERNEL", help="A kernel file (.py).")]
 Params = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="Replace a pl.param of the kernel file."),
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="Replace a pl.param, or give a pl.dynamic its extent."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

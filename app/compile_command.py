@@ -63,7 +63,9 @@ def compile_kernel(
     if output is None:
         return Compiled(text, values)
     executable.save(output)
-    sizes = {each.name: len(each.program) for each in executable.kernels}
+    sizes = {
+        each.name: sum(len(part.program) for part in each.programs) for each in executable.kernels
+    }
     values |= {"executable": str(output), "instructions": sizes}
     return Compiled(text + _summary(output, executable, sizes), values)
 

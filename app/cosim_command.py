@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..rtl.cosim.replay import Difference, Replay
     from ..sim.scale_stream import ScaleStream
 
+_MAD = "mad_mx"
 _STREAMS = {
     "start": ("mad", ""),
     "a_request": ("request", " A"),
@@ -159,15 +160,15 @@ def cosimulate(options: RunOptions, *, limit: int, waves: Path | None = None) ->
 
     Raises:
         MissingSimulatorError: If a simulator is missing.
-        UserError: As for `scalebox run`; also if the machine has no unit that can be built, or the
-            kernel no mad.
+        UserError: As for `scalebox run`; also if the machine has no unit that can be built, the
+            kernel no mad, a bundle comes with an option of a run, or the waves cannot be written,
+            which is looked at before anything runs.
     """
     from ..rtl.cosim.replay import replay, replay_cocotb
     from ..rtl.cosim.toolchain import Simulator, require, require_cocotb
 
-    if waves is not None and waves.suffix != ".vcd":
-        message = f"The file of the waves must end in .vcd, not be called {waves.name!r}"
-        raise InputError(message)
+    if waves is not None:
+        _check_waves(waves)
     require(Simulator.VERILATOR)
     require_cocotb()
     stream, run_ok, bundle = _recorded(options)
@@ -184,18 +185,52 @@ def cosimulate(options: RunOptions, *, limit: int, waves: Path | None = None) ->
     )
 
 
+def _check_waves(waves: Path) -> None:
+    """Refuse waves of another kind, or where no file can be written; leave nothing there."""
+    from ..rtl.emit.folder import check_folder
+
+    if waves.suffix != ".vcd":
+        message = f"The file of the waves must end in .vcd, not be called {waves.name!r}"
+        raise InputError(message)
+    check_folder(waves.parent, [waves.name], force=True)
+
+
 def _recorded(options: RunOptions) -> tuple[ScaleStream, bool | None, Path]:
     """Return the scales of a run, whether its outputs are golden, and its bundle."""
     if is_bundle(options.kernel):
+        _refuse_options_of_a_run(options)
         return _of_bundle(options.kernel), None, options.kernel
     report = run_kernel(replace(options, record_scales=True))
     stream = report.result.scales
     assert stream is not None, "scales are recorded where that is asked for"
     assert report.bundle is not None, "a run leaves a bundle"
     if not len(stream.mads):
-        message = f"{options.kernel} must multiply to be co-simulated, but it ran no mad"
+        message = (
+            f"{options.kernel} must multiply with scales to be co-simulated, but it ran no {_MAD}"
+        )
         raise InputError(message)
     return stream, report.ok, report.bundle
+
+
+def _refuse_options_of_a_run(options: RunOptions) -> None:
+    """Refuse what a replay of recorded scales would not heed."""
+    given = {
+        "--param": options.params,
+        "--set": options.settings,
+        "--machine": options.machine,
+        "--inputs": options.inputs,
+        "--entry": options.entry,
+        "--seed": options.seed is not None,
+        "--checks": options.checks,
+        "--out": options.out,
+    }
+    wrong = next((name for name, value in given.items() if value), None)
+    if wrong is not None:
+        message = (
+            f"{wrong} must go with a kernel or an executable: of a bundle, nothing is run, and its "
+            "scales are replayed as they were recorded"
+        )
+        raise InputError(message, hint="scalebox cosim KERNEL.py takes it")
 
 
 def _of_bundle(path: Path) -> ScaleStream:

@@ -13,15 +13,25 @@ MESSAGE = (
 )
 
 CUBE_MESSAGE = "Compiling the cube's Verilog for this computer: about 40 seconds, once. Later runs start at once."
-_CUBE = "library-cube"
+UNIT_MESSAGE = (
+    "Compiling the scale-decode unit's Verilog for this computer: up to a minute, once. "
+    "Later runs start at once."
+)
+
+_MESSAGES = {
+    "library-cube": CUBE_MESSAGE,
+    "library-scale_decode": UNIT_MESSAGE,
+    "cocotb-verilator-scale_decode": UNIT_MESSAGE,
+}
+"""What to say of a build, by its name."""
 
 
 @contextmanager
 def compilation_announced(stream: TextIO) -> Generator[None]:
     """Within, say it once on `stream` when something starts that takes long, if it is a terminal.
 
-    That is numba when it compiles, and Verilator when it compiles the cube. What they find in their
-    caches on disk is not compiled, so that most runs say nothing.
+    That is numba when it compiles, and Verilator when it compiles the cube or the scale-decode unit.
+    What they find in their caches on disk is not compiled, so that most runs say nothing.
     """
     if not stream.isatty():
         yield
@@ -30,9 +40,13 @@ def compilation_announced(stream: TextIO) -> Generator[None]:
 
     from ..rtl.cosim.cache import builds_announced
 
+    announced: set[str] = set()
+
     def tell(build: str) -> None:
-        if build.startswith(_CUBE):
-            print(CUBE_MESSAGE, file=stream, flush=True)
+        message = _MESSAGES.get(build)
+        if message is not None and message not in announced:
+            print(message, file=stream, flush=True)
+            announced.add(message)
 
     class Announcer(compiler_events.Listener):
         said = False

@@ -9,10 +9,13 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..codegen.isa.vocabulary import ElementType
-from ..sim.pipes import BARRIER, BUSY, FLAG, QUEUE
+import numpy as np
+
+from ..codegen.isa.vocabulary import ClusterCore, ElementType, PlainType, TimingClass
+from ..sim.costs import CUBE
+from ..sim.pipe_tables import BARRIER, BUSY, FLAG, QUEUE
 from ..traces.containers import SUFFIX
-from .pipe_work import PIPE_WORK
+from .pipe_work import CORE_NAMES, pipe_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ..codegen.isa.program import Instruction
+    from ..ir.target import Target
     from ..traces.compare import Comparison, Difference, OutputComparison
     from .api import Result
     from .replay import Kept
@@ -37,8 +42,9 @@ class GoldenSource(Enum):
 
 
 class PipeShare(NamedTuple):
-    """What a pipe did with the cycles of a run, all cores together."""
+    """What a pipe did with the cycles of a run, in all cores that are the same of their clusters."""
 
+    core: ClusterCore
     name: str
     work: str
     busy_cycles: int
@@ -97,35 +103,56 @@ class RunReport:
     @property
     def peak_macs_per_cycle(self) -> int:
         """What the cubes that took part could do on the widest operands that were multiplied."""
-        bits = [
-            ElementType(each["a_type"]).bits
+        target = self.result.target
+        peaks = [
+            _peak(target, each)
             for kernel in self.result.executable.kernels
             for each in kernel.program
-            if each.row.has("a_type")
+            if each.row.timing in (TimingClass.MAD, TimingClass.PLAIN_MAD)
         ]
-        one = self.result.target.peak_macs_per_cycle(max(bits, default=8))
-        return one * len(self.result.pipes)
+        one = min(peaks, default=target.peak_macs_per_cycle(8))
+        return one * self.result.simulation.cores.count(ClusterCore.AIC)
 
     @cached_property
     def pipes(self) -> tuple[PipeShare, ...]:
-        """The pipes that had anything to do, in the order in which data flows."""
-        accounts = self.result.simulation.accounts
-        whole = max(1, self.work_cycles) * len(accounts)
+        """The pipes that had anything to do, core by core, in the order in which data flows."""
+        simulation = self.result.simulation
         shares: list[PipeShare] = []
-        for pipe, work in PIPE_WORK.items():
-            account = accounts[:, pipe].sum(axis=0)
-            waiting = int(account[FLAG] + account[BARRIER] + account[QUEUE])
-            if busy := int(account[BUSY]):
-                shares.append(PipeShare(pipe.name, work, busy, busy / whole, waiting / whole))
+        for core in sorted(set(simulation.cores)):
+            numbers = [n for n, each in enumerate(simulation.cores) if each is core]
+            whole = max(1, self.work_cycles) * len(numbers)
+            for pipe, work in pipe_work(core.kind).items():
+                account = simulation.accounts[numbers, pipe].sum(axis=0)
+                waiting = int(account[FLAG] + account[BARRIER] + account[QUEUE])
+                if busy := int(account[BUSY]):
+                    share = busy / whole, waiting / whole
+                    shares.append(PipeShare(core, pipe.name, work, busy, *share))
         return tuple(shares)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is suspicious, though it is no error."""
         seen = tuple(str(warning) for warning in self.result.simulation.warnings)
+        seen += self._unwritten
         if self.kept is not None and self.kept.cycles not in (None, self.result.cycles):
             seen += (f"the bundle keeps {self.kept.cycles:,} cycles, not {self.result.cycles:,}",)
         return seen + (self.comparison.warnings if self.comparison is not None else ())
+
+    @cached_property
+    def _unwritten(self) -> tuple[str, ...]:
+        """Tell of outputs that no store fills: golden, which comes from the same kernel, has it so."""
+        found: list[str] = []
+        for name, array in self.result.outputs.items():
+            if name in self.result.inputs:
+                continue
+            places = self.result.outputs.unwritten(name)
+            if len(places) == array.size > 0:
+                found.append(f"no store writes anything into {name}, which stays 0")
+            elif len(places):
+                first = [int(index) for index in np.unravel_index(int(places[0]), array.shape)]
+                some = f"{len(places):,} of {array.size:,} elements of {name}"
+                found.append(f"no store writes {some}, the first at {first}")
+        return tuple(found)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -148,6 +175,7 @@ class RunReport:
             "machine": result.target.name,
             "entry": result.entry,
             "seed": self.seed,
+            "dims": dict(result.dims),
             "cycles": result.cycles,
             "launch_cycles": simulation.launch_cycles,
             "microseconds": result.microseconds,
@@ -155,6 +183,7 @@ class RunReport:
             "macs": simulation.macs,
             "macs_per_cycle": self.macs_per_cycle,
             "peak_macs_per_cycle": self.peak_macs_per_cycle,
+            "cores": [core.name for core in simulation.cores],
             "pipes": [dict(core) for core in result.pipes],
             "cube": None if result.cube is None else result.cube.as_json(),
             "outputs": outputs,
@@ -182,6 +211,8 @@ class RunReport:
         result = self.result
         source = "" if self.seed is None else f", inputs drawn with seed {self.seed}"
         lines = [f"{self.title}: {result.entry} on machine {result.target.name}{source}", ""]
+        if result.dims:
+            lines.append(f"dims     {', '.join(f'{k} = {v}' for k, v in result.dims.items())}")
         lines += self._replayed()
         lines += self._verdict()
         if result.cube is not None:
@@ -255,21 +286,38 @@ class RunReport:
             f"{self.work_cycles:,} work; {result.microseconds:.3f} microseconds at {clock}"
         )
         rate, peak = self.macs_per_cycle, self.peak_macs_per_cycle
-        yield f"MACs     {rate:,.0f} a work cycle, {rate / peak:.1%} of the peak of {peak:,}"
+        if simulation.macs:
+            yield f"MACs     {rate:,.0f} a work cycle, {rate / peak:.1%} of the peak of {peak:,}"
 
     def _table(self, full: str) -> Iterator[str]:
         yield f"pipe  {'what it does':<31}{'busy cycles':>12} {'busy':>7} {'waits':>7}"
+        several, last = len({share.core for share in self.pipes}) > 1, None
         for share in self.pipes:
+            if several and share.core is not last:
+                yield f"{share.core.name}, {CORE_NAMES[share.core]}"
+            last = share.core
             bar = full * round(share.busy * _BAR_CELLS)
             line = (
                 f"{share.name:<5} {share.work:<31}{share.busy_cycles:>12,} {share.busy:>7.1%} "
                 f"{share.waiting:>7.1%}  {bar}"
             )
             yield line.rstrip()
-        cores = len(self.result.pipes)
-        whole = "work cycles" if cores == 1 else f"work cycles of {cores} cores"
-        yield f"Shares are of the {whole}. Pipes work side by side; a pipe waits for a"
+        yield "Shares are of the work cycles. Pipes work side by side; a pipe waits for a"
         yield "flag of another one, S also for room in their queues."
+
+
+def _peak(target: Target, mad: Instruction) -> int:
+    """Return the multiplications a cycle of a cube on operands like those of `mad`."""
+    if mad.row.timing is TimingClass.MAD:
+        return target.peak_macs_per_cycle(ElementType(mad["a_type"]).bits)
+    match PlainType(mad["a_type"]):
+        case PlainType.FP32:
+            depth = target.mad_32bit_k_elements / target.mad_32bit_passes
+        case PlainType.FP16 | PlainType.BF16:
+            depth = target.mad_16bit_k_elements
+        case _:
+            depth = target.mad_8bit_k_elements
+    return int(CUBE * CUBE * depth)
 
 
 def hint_lines(hint: str, *, indent: int = 0) -> list[str]:

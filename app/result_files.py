@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir.errors import InputError
 from ..traces.arrays import UNREADABLE, load_arrays
+from ..traces.bits import without_void
 from ..traces.bundle import Bundle, is_bundle, load_bundle
 from ..traces.containers import is_container, load_container
 from .drawn_inputs import given_inputs
@@ -99,7 +100,7 @@ def read_arrays(path: Path, what: str) -> Any:
         return load_container(path)
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False)
+            return without_void(np.load(path, allow_pickle=False))
         except UNREADABLE as error:
             message = f"{str(path)!r} must be an .npy file that can be read: {error}"
             raise InputError(message) from error

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..ir.errors import IRValueError
-from ..rtl.emit.folder import SIGNATURE, write_files
+from ..rtl.emit.folder import SIGNATURE, check_folder, write_files
 from ..rtl.emit.units import UNITS, Choice, unit_of, verilog
 from .rtl_vectors import vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ..rtl.emit.units import Unit
 
 __all__ = ["rtl_files", "write_rtl"]
 
@@ -33,11 +35,12 @@ def rtl_files(unit: str, choice: Choice) -> Mapping[str, str]:
     version = importlib.metadata.version("scalebox")
     bench = _BENCH.read_text(encoding="utf-8")
     text = verilog(unit, beat_bytes=choice.beat_bytes, combined=choice.combined)
-    return {
-        row.file_name: text,
-        f"{unit}_vectors.json": vectors(unit, choice),
-        f"{unit}_bench.py": f"# {SIGNATURE} {version}: do not edit.\n{bench}",
-    }
+    texts = (text, vectors(unit, choice), f"# {SIGNATURE} {version}: do not edit.\n{bench}")
+    return dict(zip(_file_names(row), texts, strict=True))
+
+
+def _file_names(row: Unit) -> tuple[str, str, str]:
+    return row.file_name, f"{row.name}_vectors.json", f"{row.name}_bench.py"
 
 
 def write_rtl(
@@ -69,4 +72,6 @@ def write_rtl(
         message = f"A width of beats must go with a unit that reads scale boxes, not with {unit}"
         raise IRValueError(message)
     choice = Choice(beat_bytes=beat, combined=combined)
+    # What there is to write takes seconds, so whether it can be written is looked at before.
+    check_folder(directory, _file_names(unit_of(unit, choice)), force=force)
     return write_files(directory, rtl_files(unit, choice), force=force)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..ir.dtypes.boxes import BOX_BYTES
 from ..ir.errors import InputError
 from ..ir.given import describe_given
@@ -112,6 +114,7 @@ class CubeAccount:
         others: Mads whose steps differ, at most the first of them kept.
         differing: How many there are.
         inapplicable: Why cycles cannot be compared on this machine; None if they were.
+        plain: How many mads without scales the machine model did, for the hardware has no such.
     """
 
     mads: int
@@ -121,6 +124,7 @@ class CubeAccount:
     others: tuple[OtherSteps, ...] = ()
     differing: int = 0
     inapplicable: str | None = None
+    plain: int = 0
 
     @property
     def ok(self) -> bool:
@@ -143,11 +147,12 @@ class CubeAccount:
             "differing": self.differing,
             "first_difference": str(self.others[0]) if self.others else None,
             "inapplicable": self.inapplicable,
+            "plain_mads": self.plain,
         }
 
     def lines(self) -> Iterator[str]:
         """Yield the account as text for a terminal of 80 columns."""
-        mads = "1 mad" if self.mads == 1 else f"{self.mads:,} mads"
+        mads = _counted(self.mads)
         if self.inapplicable is not None:
             yield f"cube     {mads} on the Verilated RTL, {self.cycles:,} cycles, not compared:"
             yield f"         {self.inapplicable}"
@@ -161,6 +166,12 @@ class CubeAccount:
         else:
             yield f"cube     DIFFERENT steps in {self.differing:,} of {mads} on the Verilated RTL"
             yield from (f"         {other}" for other in self.others)
+        if self.plain:
+            yield f"         ({_counted(self.plain)} without scales on the machine model, not the RTL)"
+
+
+def _counted(mads: int) -> str:
+    return "1 mad" if mads == 1 else f"{mads:,} mads"
 
 
 def account_of(engine: RtlCube, simulation: SimResult, target: Target) -> CubeAccount:
@@ -183,6 +194,19 @@ def account_of(engine: RtlCube, simulation: SimResult, target: Target) -> CubeAc
         others=tuple(others[:1]),
         differing=len(others),
         inapplicable=reason,
+        plain=_plain_mads(simulation),
+    )
+
+
+def _plain_mads(simulation: SimResult) -> int:
+    """Return how many mads without scales ran."""
+    from ..sim.actions import Action
+
+    plain = (Action.MAD, Action.MAD_IF)
+    return sum(
+        int(np.isin(part.decoded.action[part.stream.static], plain).sum())
+        for run in simulation.tasks
+        for part in run.cores
     )
 
 
@@ -200,6 +224,8 @@ def _inapplicable(target: Target, mads: list[CubeMad]) -> str | None:
     """Say why the cycles of a machine and of the hardware are not of one kind, if so."""
     from ..rtl.cube.shapes import LINE_BYTES
 
+    if not mads:
+        return "no matmul with scales ran, and others are the machine model's"
     for bits in sorted({mad.bits for mad in mads}):
         there, here = target.mad_k_elements(bits), LINE_BYTES * 8 // bits
         if there != here:

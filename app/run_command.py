@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..ir.dynamic_dims import bind_dims, sizes_of_dims
 from ..ir.errors import InputError
 from ..ir.expr import ScalarType
 from ..ir.interp import select_entry
@@ -81,11 +82,12 @@ def run_kernel(options: RunOptions) -> RunReport:
     loaded = load_executable_or_kernel(options.kernel, options.params)
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
-    source = loaded if isinstance(loaded, KernelFile) else None
+    source: KernelFile | None = None
     if isinstance(loaded, KernelFile):
         target = target_of_kernel(loaded, options.machine, options.settings)
-        executable = compile_program(loaded.program, machine=target)
-        entry = select_entry(loaded.program, options.entry).name
+        source = _with_dims(loaded, options.entry, given or {})
+        executable = compile_program(source.program, machine=target)
+        entry = select_entry(source.program, options.entry).name
     else:
         executable, target = loaded, machine_of(loaded, options.machine)
         target = target.with_settings(options.settings, source=SETTING_SOURCE)
@@ -104,7 +106,7 @@ def run_kernel(options: RunOptions) -> RunReport:
         record_scales=options.record_scales,
     )
     program = None if source is None else source.program
-    result = replace(result, program=program)
+    result = replace(result, program=program, dims={} if source is None else source.dims)
     golden = None
     if options.golden is not None:
         golden = read_golden(options.golden, list(result.outputs))
@@ -116,7 +118,7 @@ def run_kernel(options: RunOptions) -> RunReport:
     about = {
         "kernel": options.kernel.name,
         "seed": seed,
-        "params": dict(source.params) if source is not None else {},
+        "params": {} if source is None else {**source.params, **source.dims},
         "settings": dict(options.settings),
         "rule": rule,
         "golden": None if options.golden is None else options.golden.name,
@@ -136,6 +138,13 @@ def run_kernel(options: RunOptions) -> RunReport:
         golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
         hints=tuple(hints),
     )
+
+
+def _with_dims(kernel: KernelFile, entry: str | None, given: Mapping[str, Any]) -> KernelFile:
+    """Return a kernel with the extents that inputs give its dynamic dimensions."""
+    sizes = sizes_of_dims(kernel.program, select_entry(kernel.program, entry), given)
+    program = bind_dims(kernel.program, sizes)
+    return replace(kernel, program=program, dims={**kernel.dims, **sizes})
 
 
 def _drawn(options: RunOptions, function: Function) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ..codegen.executable import Direction, Layout
+from ..codegen.scalars import word_of
 from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
 from ..ir.dtypes import DType
 from ..ir.expr import ScalarType, Var
@@ -12,6 +13,8 @@ from ..ir.mx_binding import CompoundParam, compound_params_attr
 from ..ir.types import TensorLayout, TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..codegen.executable import Buffer, HostProgram, Param
     from ..codegen.host import Alias, Allocate
     from ..ir.dtypes import SimpleDType
@@ -49,3 +52,13 @@ def entry_function(host: HostProgram) -> Function:
 def entry_types(host: HostProgram) -> dict[str, TensorType]:
     """Return output name to logical type; a view of a tensor has its own."""
     return {each.name: tensor_type(host.declaration(each.buffer)) for each in host.outputs}
+
+
+def scalar_words(function: Function, bound: Mapping[str, object]) -> dict[str, int]:
+    """Return the scalar arguments of an entry, by name, as the words in which they travel."""
+    words: dict[str, int] = {}
+    for param in function.params:
+        value = bound.get(param.name_hint)
+        if isinstance(param.type, ScalarType) and isinstance(value, int | float):
+            words[param.name_hint] = word_of(value, param.type.dtype)
+    return words

@@ -13,8 +13,9 @@ from ..ir.dtypes.boxes import BOX_BYTES as SCALE_BOX_BYTES
 from ..ir.dtypes.boxes import BOX_GROUPS, GROUP
 from ..ir.expr import Expr
 from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up
+from .access_ub import AROUND_UB, ub_accesses
 from .isa.table import AT
-from .isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, Space
+from .isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, PlainType, Space
 from .tree import Region, whole_tensor
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def accesses(
         views: What its view field indexes.
     """
     f = {name: value for name, value in fields.items() if not isinstance(value, Expr)}
+    if mnemonic in AROUND_UB:
+        return ub_accesses(mnemonic, f, views)
     if mnemonic.endswith(AT):
         _, writes = accesses(mnemonic.removesuffix(AT), f, views)
         return _ALL_OF_L1, writes
@@ -65,6 +68,21 @@ def accesses(
             pitch, size = f["dst_pitch"] * BOX_BYTES, f["row_boxes"] * BOX_BYTES
             tile = _runs(Space.L1, f["l1"], f["col_boxes"], pitch, size)
             return (whole_tensor(views[f["view"]].param),), tile
+        case "l1_fill":
+            pitch, size = f["pitch"] * FRACTAL_BYTES, f["units"] * FRACTAL_BYTES
+            return (), _runs(Space.L1, f["l1"], f["lines"], pitch, size)
+        case "l1_to_l0a_row":
+            units = f["units"]
+            return (
+                _runs(Space.L1, f["src"], 1, 0, units * FRACTAL_BYTES),
+                _runs(Space.L0A, f["dst"], units, BOX_BYTES, FRACTAL_BYTES),
+            )
+        case "l1_to_scale_a_row":
+            boxes = _up(f["groups"], BOX_GROUPS)
+            return (
+                _runs(Space.L1, f["src"], 1, 0, _whole(f["groups"])),
+                _runs(Space.SCALE_A, f["dst"], 1, 0, boxes * SCALE_BOX_BYTES),
+            )
         case "l1_to_l0a":
             size = f["row_boxes"] * BOX_BYTES
             columns = f["col_boxes"]
@@ -91,26 +109,36 @@ def accesses(
             size = _whole(f["bytes"])
             return _runs(Space.L1, f["src"], 1, 0, size), _runs(Space.BIAS, f["dst"], 1, 0, size)
         case "mad_mx":
-            return _mad(f)
+            return _mad(f, ElementType(f["a_type"]).bits, scaled=True)
+        case "mad":
+            return _mad(f, PlainType(f["a_type"]).bits, scaled=False)
+        case "mad_if":
+            begun = {**f, "init": MadInit.ACC}
+            return _mad(begun, PlainType(f["a_type"]).bits, scaled=False)
         case _:
-            assert mnemonic == "l0c_to_gm", f"{mnemonic} has no rule for the bytes it touches"
+            known = mnemonic in ("l0c_to_gm", "l0c_to_gm_fix", "l0c_to_gm_quant")
+            assert known, f"{mnemonic} has no rule for the bytes it touches"
             columns, row = _up(f["cols"], FRACTAL_ROWS), FRACTAL_ROWS * SUM_BYTES
-            pitch, size = f["src_rows"] * row, f["rows"] * row
+            tall = f["src_rows"] if "src_rows" in f else f["src_boxes"] * FRACTAL_ROWS
             target = whole_tensor(views[f["view"]].param)
-            return _runs(Space.L0C, f["l0c"], columns, pitch, size), (target,)
+            return _runs(Space.L0C, f["l0c"], columns, tall * row, f["rows"] * row), (target,)
 
 
-def _mad(f: Mapping[str, int]) -> tuple[Regions, Regions]:
+def _mad(f: Mapping[str, int], bits: int, *, scaled: bool) -> tuple[Regions, Regions]:
     rows, columns = _up(f["m"], FRACTAL_ROWS), _up(f["n"], FRACTAL_ROWS)
-    depth = _up(f["k"], c0_elements(ElementType(f["a_type"]).bits))
-    groups = _up(_up(f["k"], GROUP), BOX_GROUPS)
+    depth = _up(f["k"], c0_elements(bits))
     sums = _runs(Space.L0C, f["c"], 1, 0, rows * columns * SUM_BOX_BYTES)
     reads = (
         *_runs(Space.L0A, f["a"], 1, 0, rows * depth * BOX_BYTES),
         *_runs(Space.L0B, f["b"], 1, 0, columns * depth * BOX_BYTES),
-        *_runs(Space.SCALE_A, f["a"] >> 4, 1, 0, rows * groups * SCALE_BOX_BYTES),
-        *_runs(Space.SCALE_B, f["b"] >> 4, 1, 0, columns * groups * SCALE_BOX_BYTES),
     )
+    if scaled:
+        groups = _up(_up(f["k"], GROUP), BOX_GROUPS)
+        reads = (
+            *reads,
+            *_runs(Space.SCALE_A, f["a"] >> 4, 1, 0, rows * groups * SCALE_BOX_BYTES),
+            *_runs(Space.SCALE_B, f["b"] >> 4, 1, 0, columns * groups * SCALE_BOX_BYTES),
+        )
     match f["init"]:
         case MadInit.ACC:
             reads = (*reads, *sums)

@@ -12,6 +12,7 @@ from ..ir.core import (
 from ..ir.dtypes.formats import FLOAT_FORMATS
 from ..ir.errors import IRValueError
 from ..ir.expr import ScalarType
+from ..ir.numerics.functions import FLOATS
 from ..ir.types import TensorType
 from .kernel import Direction, Layout, Param, ParamKind
 from .places import constant
@@ -46,7 +47,7 @@ def params_of(function: Function) -> tuple[Param, ...]:
 
     Raises:
         IRTypeError: For a tensor of symbolic shape.
-        IRValueError: For a parameter that is neither a tensor nor an integer.
+        IRValueError: For a parameter that is neither a tensor nor a scalar that a core can hold.
     """
     made: list[Param] = []
     for var, direction in zip(function.params, function.param_directions, strict=True):
@@ -65,10 +66,11 @@ def params_of(function: Function) -> tuple[Param, ...]:
                 )
             )
         elif isinstance(type_, ScalarType):
-            if type_.dtype in FLOAT_FORMATS:
+            if type_.dtype in FLOAT_FORMATS and type_.dtype not in FLOATS:
+                names = ", ".join(dtype.name for dtype in FLOATS)
                 message = (
-                    f"The scalar parameter {var.name_hint!r} must be an integer or a Bool to be "
-                    f"compiled, not {type_.dtype.name}: the scalar unit has no floats"
+                    f"The scalar parameter {var.name_hint!r} must be an integer, a Bool or one of "
+                    f"{names} to be compiled, not {type_.dtype.name}"
                 )
                 raise IRValueError(message, var.span)
             made.append(Param(var.name_hint, ParamKind.SCALAR, type_.dtype.name, type_.dtype.bits))

@@ -5,71 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ir.core import FunctionType, ReturnStmt, flatten_to_stmts
-from ..ir.dynamic_dims import dynamic_dims
+from ..ir.dynamic_dims import dynamic_dims, way_out
 from ..ir.errors import IRTypeError, IRValueError
-from ..ir.ops import ROWS
 from ..ir.ops.checks import show_dims
 from ..ir.ops.row import describe_type
 from ..ir.ops.rules_memory import is_packed
 from ..ir.types import TensorLayout, TensorType
-from ..ir.verification.walk import all_calls
 from ..ir.visitor import IRVisitor
 
 if TYPE_CHECKING:
     from ..ir.core import Program
     from ..ir.expr import Expr
-
-
-#: The ops that have instructions, and those that passes or the launcher make of others or of nothing.
-COMPILED = frozenset(
-    {
-        "system.task_dummy",
-        "system.task_invalid",
-        "tensor.assemble",
-        "tensor.create",
-        "tensor.matmul",
-        "tensor.matmul_acc",
-        "tensor.matmul_mx",
-        "tensor.matmul_mx_acc",
-        "tensor.matmul_mx_bias",
-        "tensor.slice",
-        "tensor.slice_scales",
-        "tensor.view",
-        "tile.extract",
-        "tile.get_block_idx",
-        "tile.get_block_num",
-        "tile.get_subblock_idx",
-        "tile.load",
-        "tile.matmul_mx",
-        "tile.matmul_mx_acc",
-        "tile.matmul_mx_bias",
-        "tile.move",
-        "tile.store",
-        "tile.tget_scale_addr",
-    }
-)
-
-
-def check_cores(program: Program) -> None:
-    """Refuse an op that only a vector core can run, or for which there are no instructions yet.
-
-    Raises:
-        IRValueError: With the place of the op.
-    """
-    for function in program.functions.values():
-        for call in all_calls(function):
-            row = ROWS.get(call.op.name)
-            if row is None or row.name in COMPILED:
-                continue
-            if row.vector:
-                message = (
-                    f"{row.name} must run on a vector core, which is not part of this machine yet, "
-                    "so it cannot be compiled"
-                )
-            else:
-                message = f"{row.name} cannot be compiled yet: it has no instructions so far"
-            hint = "scalebox.interpret runs it"
-            raise IRValueError(message, call.span, hint=hint)
 
 
 def check_dims(program: Program) -> None:
@@ -80,7 +26,7 @@ def check_dims(program: Program) -> None:
     """
     for dim in dynamic_dims(program):
         message = f"All dimensions must be constant to be compiled, but {dim.name_hint!r} is a dynamic one"
-        hint = "scalebox.interpret binds it from its inputs; pl.param makes a constant of it"
+        hint = f"scalebox.run binds it from its inputs; {way_out(dim.name_hint)}"
         raise IRValueError(message, hint=hint)
 
 
@@ -94,6 +40,8 @@ def check_returns(program: Program) -> None:
         IRValueError: With the place of the return.
     """
     for function in program.functions.values():
+        if function.func_type is FunctionType.Inline:
+            continue  # it is gone before anything is compiled
         stmts = flatten_to_stmts(function.body)
         finder = _Returns()
         for stmt in stmts:

@@ -38,7 +38,7 @@ class Thrift:
     params: bool
 
 
-#: What a block can ask for; a cube core is alone in its group.
+#: What a block can ask for; of the vector cores of a cluster only the first one works.
 _PLACE: dict[str, Scalar] = {
     **{name: Variable(name) for name in IDENTITIES},
     "tile.get_subblock_idx": Const(0),
@@ -167,7 +167,7 @@ class _Emitter:
                 assert not isinstance(value, Expr)
                 fields[each.name] = value
         try:
-            self._builder.emit(step.mnemonic, tag, to=None, **fields)
+            self._builder.emit(step.mnemonic, tag, label=None, **fields)
         except IRValueError as error:
             error.span = error.span or step.span
             raise
@@ -199,8 +199,8 @@ class _Emitter:
         ahead, limit = (counter, stop) if loop.step > 0 else (stop, counter)
         top, end = self._label("loop"), self._label("end")
         if not loop.trips:
-            self._builder.emit("blt", tag, to=top, xa=ahead, xb=limit)
-            self._builder.emit("jump", tag, to=end)
+            self._builder.emit("blt", tag, label=top, xa=ahead, xb=limit)
+            self._builder.emit("jump", tag, label=end)
         self._builder.place(top)
         self._registers.enter()
         self._trip(loop)
@@ -208,7 +208,7 @@ class _Emitter:
             self._builder.emit("addi", tag, xd=counter, xa=counter, imm=loop.step)
         else:
             self._builder.emit("add", tag, xd=counter, xa=counter, xb=step)
-        self._builder.emit("blt", tag, to=top, xa=ahead, xb=limit)
+        self._builder.emit("blt", tag, label=top, xa=ahead, xb=limit)
         self._registers.leave()
         self._builder.place(end)
         self._end(loop.var)
@@ -224,10 +224,10 @@ class _Emitter:
         self._registers.enter()
         held: list[int] = []
         condition = self._math.value(self._scalar(loop.condition, loop.span), tag, held)
-        self._builder.emit("beqz", tag, to=end, xa=condition)
+        self._builder.emit("beqz", tag, label=end, xa=condition)
         self._math.release(held)
         self._trip(loop)
-        self._builder.emit("jump", tag, to=top)
+        self._builder.emit("jump", tag, label=top)
         self._registers.leave()
         self._builder.place(end)
         return self._leave(loop)
@@ -269,11 +269,11 @@ class _Emitter:
         held: list[int] = []
         condition = self._math.value(self._scalar(branch.condition, branch.span), tag, held)
         otherwise, end = self._label("else"), self._label("end")
-        self._builder.emit("beqz", tag, to=otherwise, xa=condition)
+        self._builder.emit("beqz", tag, label=otherwise, xa=condition)
         self._math.release(held)
         self._arm(branch.then_body, [(targets[v], a) for v, a, _ in branch.results], branch.span)
         if branch.else_body.items or branch.results:
-            self._builder.emit("jump", tag, to=end)
+            self._builder.emit("jump", tag, label=end)
         self._builder.place(otherwise)
         self._arm(branch.else_body, [(targets[v], b) for v, _, b in branch.results], branch.span)
         self._builder.place(end)

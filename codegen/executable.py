@@ -25,9 +25,12 @@ from .tasks import Task, TaskGraph, expand
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
+
+    from .isa.program import Instruction
+    from .records import Json
 
 __all__ = [
     "Buffer",
@@ -45,8 +48,8 @@ __all__ = [
 ]
 
 _WORD_BYTES = 16
-_CORE_SINCE = 1
-"""The minor version from which on a kernel tells its kind of core."""
+_SINCE: tuple[tuple[str, int, Json], ...] = (("core", 1, CoreKind.AIC.value), ("mate", 2, None))
+"""Keys of a kernel that older files lack: the minor version that brought them, and what holds before."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,11 @@ class Executable:
             self.entries,
             self.default_entry,
         )
-        words = [kernel.words.astype("<u8").tobytes() for kernel in self.kernels]
+        words = [
+            program.words.astype("<u8").tobytes()
+            for kernel in self.kernels
+            for program in kernel.programs
+        ]
         return container.pack(to_json(header, _Header), b"".join(words))
 
     @classmethod
@@ -154,8 +161,7 @@ class Executable:
             ExecutableError: If the bytes are no executable, damaged, or inconsistent.
         """
         content = container.unpack(data)
-        if content.minor < _CORE_SINCE:
-            _say_core(content.header)
+        _complete(content.header, content.minor)
         try:
             header = JsonReader(lenient=content.newer).record(content.header, _Header, "the header")
             return header.executable(content.payload)
@@ -188,8 +194,22 @@ class Executable:
 
 
 @dataclass(frozen=True, slots=True)
+class _MateHeader:
+    """What the header holds of a kernel's mate beyond what both share."""
+
+    instructions: int
+    span_table: tuple[Span, ...]
+    span_indices: tuple[int, ...]
+    notes: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def of(cls, mate: Kernel) -> _MateHeader:
+        return cls(len(mate.program), mate.span_table, mate.span_indices, mate.notes)
+
+
+@dataclass(frozen=True, slots=True)
 class _KernelHeader:
-    """A kernel as the header holds it: its words stand in the payload."""
+    """A kernel as the header holds it: its words stand in the payload, then those of its mate."""
 
     name: str
     params: tuple[Param, ...]
@@ -199,6 +219,7 @@ class _KernelHeader:
     span_indices: tuple[int, ...]
     notes: tuple[tuple[int, str], ...]
     core: CoreKind
+    mate: _MateHeader | None
 
     @classmethod
     def of(cls, kernel: Kernel) -> _KernelHeader:
@@ -211,14 +232,19 @@ class _KernelHeader:
             kernel.span_indices,
             kernel.notes,
             kernel.core,
+            None if kernel.mate is None else _MateHeader.of(kernel.mate),
         )
 
-    def kernel(self, words: npt.NDArray[np.uint64]) -> Kernel:
-        try:
-            program = tuple(decode_program(words))
-        except ExecutableError as error:
-            message = f"Kernel {self.name!r} must hold legal instructions. {error.message}"
-            raise ExecutableError(message) from error
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many instructions each of its programs has."""
+        mate = () if self.mate is None else (self.mate.instructions,)
+        return (self.instructions, *mate)
+
+    def kernel(self, pieces: Iterator[npt.NDArray[np.uint64]]) -> Kernel:
+        """Return the kernel, its words the next of `pieces`."""
+        program = self._decode(next(pieces))
+        mate = None if self.mate is None else self._of_mate(self.mate, self._decode(next(pieces)))
         return Kernel(
             self.name,
             self.params,
@@ -228,7 +254,27 @@ class _KernelHeader:
             self.span_indices,
             self.notes,
             self.core,
+            mate,
         )
+
+    def _of_mate(self, mate: _MateHeader, program: tuple[Instruction, ...]) -> Kernel:
+        return Kernel(
+            self.name,
+            self.params,
+            self.views,
+            program,
+            mate.span_table,
+            mate.span_indices,
+            mate.notes,
+            CoreKind.AIV,
+        )
+
+    def _decode(self, words: npt.NDArray[np.uint64]) -> tuple[Instruction, ...]:
+        try:
+            return tuple(decode_program(words))
+        except ExecutableError as error:
+            message = f"Kernel {self.name!r} must hold legal instructions. {error.message}"
+            raise ExecutableError(message) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +289,7 @@ class _Header:
     default_entry: str
 
     def executable(self, payload: bytes) -> Executable:
-        counts = [kernel.instructions for kernel in self.kernels]
+        counts = [count for kernel in self.kernels for count in kernel.counts]
         if min(counts, default=0) < 0 or sum(counts) * _WORD_BYTES != len(payload):
             message = (
                 f"An executable's kernels must have {len(payload) / _WORD_BYTES:g} instructions "
@@ -251,10 +297,8 @@ class _Header:
             )
             raise ExecutableError(message)
         words = np.frombuffer(payload, dtype="<u8").astype(np.uint64).reshape(-1, 2)
-        pieces = np.split(words, np.cumsum(counts)[:-1]) if counts else []
-        kernels = tuple(
-            header.kernel(piece) for header, piece in zip(self.kernels, pieces, strict=True)
-        )
+        pieces = iter(np.split(words, np.cumsum(counts)[:-1]) if counts else [])
+        kernels = tuple(header.kernel(pieces) for header in self.kernels)
         return Executable(
             self.name,
             self.machine,
@@ -265,8 +309,8 @@ class _Header:
         )
 
 
-def _say_core(header: object) -> None:
-    """Write into a header from before kernels told their kind of core that they are for the cube's."""
+def _complete(header: object, minor: int) -> None:
+    """Write into a header of an older minor version what its kernels do not tell yet."""
     if not isinstance(header, dict):
         return
     kernels = cast("dict[str, object]", header).get("kernels")
@@ -274,13 +318,22 @@ def _say_core(header: object) -> None:
         return
     for kernel in cast("list[object]", kernels):
         if isinstance(kernel, dict):
-            cast("dict[str, object]", kernel).setdefault("core", CoreKind.AIC.value)
+            for key, since, before in _SINCE:
+                if minor < since:
+                    cast("dict[str, object]", kernel).setdefault(key, before)
 
 
 def _kernel_text(kernel: Kernel) -> str:
+    text = f"{_heading(kernel)}{_program_text(kernel)}"
+    if kernel.mate is None:
+        return text
+    return f"{text}; mate of {kernel.name} ({kernel.mate.core.value})\n{_program_text(kernel.mate)}"
+
+
+def _heading(kernel: Kernel) -> str:
+    alone = kernel.core is CoreKind.AIC and kernel.mate is None
     heading = [
-        f"kernel {kernel.name}"
-        + ("" if kernel.core is CoreKind.AIC else f" ({kernel.core.value})"),
+        f"kernel {kernel.name}" + ("" if alone else f" ({kernel.core.value})"),
         *(f"{_param_text(each)} {each.name}" for each in kernel.tensors),
         *(f"p{index} {each.dtype} {each.name}" for index, each in enumerate(kernel.scalars)),
         *(
@@ -289,9 +342,12 @@ def _kernel_text(kernel: Kernel) -> str:
             for index, each in enumerate(kernel.views)
         ),
     ]
-    lines = [f"; {' '.join(line.split())}\n" for line in heading]
+    return "".join(f"; {' '.join(line.split())}\n" for line in heading)
+
+
+def _program_text(kernel: Kernel) -> str:
     comments = [_comment(kernel, index) for index in range(len(kernel.program))]
-    return f"{''.join(lines)}{format_program(kernel.program, comments)}"
+    return format_program(kernel.program, comments)
 
 
 def _param_text(param: Param) -> str:

@@ -1,7 +1,7 @@
-"""Numbers for event flags: each pair of pipes has eight, and no flag is set while it is still up.
+"""Numbers for flags: each pair of pipes has eight, each pair of cores a few more.
 
-Flags that may be up at the same time need different numbers. Where eight do not suffice the orders are
-changed by a :class:`~.relief.Round`, and all is tried again.
+No flag is set while it is still up, so flags that may be up at the same time need different numbers, and
+so do those of two cores that different pipes might take from each other. Where these do not suffice the orders are changed by a :class:`~.relief.Round`, and all is tried again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .walk import is_safe, walk
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .hazards import Edge, Gap, Hazards
+    from .hazards import Barrier, Edge, Hazards
 
 GENTLE_ROUNDS = 40
 """Rounds after which only barriers are tried, each of which makes an order superfluous for good."""
@@ -26,14 +26,14 @@ _TIDY_STEPS = 60_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The orders of a tree with the number of each one's flag, and the gaps with barriers."""
+    """The orders of a tree with the number of each one's flag, and the barriers."""
 
     numbers: dict[Edge, int]
-    barriers: frozenset[Gap]
+    barriers: frozenset[Barrier]
 
 
 def number(hazards: Hazards, edges: Iterable[Edge]) -> Plan:
-    """Return `edges`, changed as little as eight flags a pair of pipes allow, with numbers."""
+    """Return `edges`, changed as little as the numbers allow, each with one."""
     orders = Orders(hazards, dict.fromkeys(edges))
     rounds, tidied = 0, False
     while True:
@@ -71,7 +71,7 @@ def _without_answers(orders: Orders, numbers: dict[Edge, int]) -> dict[Edge, int
     for answer in [edge for edge in numbers if edge in orders.answers]:
         rest = {edge: number for edge, number in numbers.items() if edge is not answer}
         report = walk(orders.hazards, rest, orders.barriers, flags=True)
-        if not report.missing and all(rest[a] != rest[b] for a, b in report.up):
+        if not report.missing and all(rest[a] != rest[b] for a, b in report.apart):
             numbers = rest
     return numbers
 

@@ -1,8 +1,9 @@
 """Which instructions of a tree must not overlap, and the orders that keep them apart.
 
-Pipes run at once and only flags and barriers order them. Two instructions of different pipes conflict
-when one writes bytes that the other reads or writes; whichever the program has first must be done
-before the other begins. Such an :class:`Edge` becomes a pair of `set_flag` and `wait_flag`.
+Pipes run at once and only flags and barriers order them, those of one core as those of different ones.
+Two instructions of different pipes or cores conflict when one writes bytes that the other reads or
+writes; whichever the program has first must be done before the other begins. Such an :class:`Edge`
+becomes a pair of `set_flag` and `wait_flag`, or of `set_core_flag` and `wait_core_flag`.
 """
 
 from __future__ import annotations
@@ -11,19 +12,39 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from .isa.cluster import CORE_FLAG_IDS
+from .isa.table import FLAG_IDS
 from .tree import AnyLoop, Block, Branch, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .isa.vocabulary import Pipe
-    from .tree import Item, Region
+    from .isa.vocabulary import ClusterCore
+    from .tree import Item, Lane, Region
 
 Gap: TypeAlias = tuple[Block, int]
 """`(block, index)`: what stands before item `index` of a block."""
 
 Path: TypeAlias = tuple[tuple[Block, int], ...]
 """The way from the root to an item: blocks, and the index in each."""
+
+JOIN_ID = CORE_FLAG_IDS - 1
+"""The core flag of each direction by which two cores join; all others are for orders."""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Where the scalar unit waits until every pipe is idle.
+
+    Attributes:
+        block: The block.
+        index: The gap before this item of it.
+        core: The core that waits for its own pipes; None where both cores wait for all of both.
+    """
+
+    block: Block
+    index: int
+    core: ClusterCore | None
 
 
 @dataclass(frozen=True)
@@ -52,8 +73,8 @@ class Edge:
     the outermost loop and one more wait behind it.
     """
 
-    src: Pipe
-    dst: Pipe
+    src: Lane
+    dst: Lane
     block: Block
     x: int
     y: int
@@ -69,9 +90,26 @@ class Edge:
         return self._hash
 
     @property
-    def pair(self) -> tuple[Pipe, Pipe]:
-        """The pipes whose eight flags it draws on."""
+    def pair(self) -> tuple[Lane, Lane]:
+        """The two that it orders."""
         return self.src, self.dst
+
+    @property
+    def crosses(self) -> bool:
+        """Whether it is between two cores, so that a core flag keeps it."""
+        return self.src.core is not self.dst.core
+
+    @property
+    def pool(self) -> tuple[int, ...]:
+        """What it shares its numbers with: all orders of its pipes, or all of its two cores."""
+        if self.crosses:
+            return self.src.core, self.dst.core
+        return self.src.core, self.src.pipe, self.dst.pipe
+
+    @property
+    def ids(self) -> int:
+        """How many numbers there are."""
+        return JOIN_ID if self.crosses else FLAG_IDS
 
 
 @dataclass
@@ -80,12 +118,18 @@ class Gaps:
 
     sets: dict[Gap, list[Edge]] = field(default_factory=dict["Gap", list[Edge]])
     waits: dict[Gap, list[Edge]] = field(default_factory=dict["Gap", list[Edge]])
-    barriers: frozenset[Gap] = frozenset()
+    barriers: dict[Gap, list[ClusterCore | None]] = field(
+        default_factory=dict["Gap", list["ClusterCore | None"]]
+    )
 
     @classmethod
-    def of(cls, edges: Iterable[Edge], barriers: Iterable[Gap]) -> Gaps:
-        """Place the flags of `edges`; in a gap sets come first, then a barrier, then waits."""
-        gaps = cls(barriers=frozenset(barriers))
+    def of(cls, edges: Iterable[Edge], barriers: Iterable[Barrier]) -> Gaps:
+        """Place the flags of `edges`; in a gap sets come first, then barriers, then waits."""
+        gaps = cls()
+        for barrier in sorted(barriers, key=lambda b: -1 if b.core is None else b.core):
+            cores = gaps.barriers.setdefault((barrier.block, barrier.index), [])
+            if None not in cores:
+                cores.append(barrier.core)
         for edge in sorted(edges, key=lambda e: (e.src, e.dst, e.y, e.x)):
             gaps.sets.setdefault((edge.block, edge.x + 1), []).append(edge)
             gaps.waits.setdefault((edge.block, edge.y), []).append(edge)
@@ -102,8 +146,8 @@ class Hazards:
     Attributes:
         steps: The steps; a step's number is its place here.
         number: The number of each step.
-        clashes: For each step, as bits, the steps of other pipes that must not overlap it.
-        of_pipe: For each pipe, as bits, its steps.
+        lanes: The number of the lane of each step.
+        clashes: For each step, as bits, the steps of other lanes that must not overlap it.
     """
 
     def __init__(self, root: Block) -> None:
@@ -116,10 +160,8 @@ class Hazards:
             self.number[step] = len(self.steps)
             self.steps.append(step)
             self._paths.append(path)
-        self.of_pipe: dict[Pipe, int] = {}
-        for number, step in enumerate(self.steps):
-            self.of_pipe[step.pipe] = self.of_pipe.get(step.pipe, 0) | 1 << number
-        self.clashes = _clashes(self.steps, self.of_pipe)
+        self.lanes = [step.lane.number for step in self.steps]
+        self.clashes = _clashes(self.steps, self.lanes)
 
     def edge(self, first: int, then: int) -> Edge:
         """Return the order of step number `first` before step number `then`, which runs later.
@@ -134,7 +176,7 @@ class Hazards:
         )
         block, x = before[depth]
         y = after[depth][1]
-        src, dst = self.steps[first].pipe, self.steps[then].pipe
+        src, dst = self.steps[first].lane, self.steps[then].lane
         around = None if x < y else self.around(block)
         assert x < y or around is not None, "what runs later comes later, or again"
         return Edge(src, dst, block, x, y, around)
@@ -176,8 +218,11 @@ class _Users:
     writers: int = 0
 
 
-def _clashes(steps: Sequence[Step], of_pipe: dict[Pipe, int]) -> list[int]:
+def _clashes(steps: Sequence[Step], lanes: Sequence[int]) -> list[int]:
     """Cut every memory at all region borders and compare the users of each stretch."""
+    of_lane: dict[int, int] = {}
+    for number, lane in enumerate(lanes):
+        of_lane[lane] = of_lane.get(lane, 0) | 1 << number
     borders: dict[tuple[int, int], set[int]] = {}
     for step in steps:
         for region in (*step.reads, *step.writes):
@@ -200,7 +245,7 @@ def _clashes(steps: Sequence[Step], of_pipe: dict[Pipe, int]) -> list[int]:
             for stretch in stretches(region):
                 stretch.writers |= 1 << number
     found: list[int] = []
-    for step in steps:
+    for step, lane in zip(steps, lanes, strict=True):
         clash = 0
         for region in step.reads:
             for stretch in stretches(region):
@@ -208,5 +253,5 @@ def _clashes(steps: Sequence[Step], of_pipe: dict[Pipe, int]) -> list[int]:
         for region in step.writes:
             for stretch in stretches(region):
                 clash |= stretch.readers | stretch.writers
-        found.append(clash & ~of_pipe[step.pipe])
+        found.append(clash & ~of_lane[lane])
     return found

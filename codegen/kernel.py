@@ -1,7 +1,9 @@
 """One compiled kernel: its parameters, the windows it sees of them, and its instructions.
 
-Everything here is frozen and checks itself when it is made, so that a kernel that exists can be
-run: its branches land on instructions, its views lie inside their tensors.
+A kernel that uses both kinds of core of a cluster is two programs over the same parameters and windows:
+the cube core's, and its mate, which the cluster's first vector core runs at the same time.
+Everything here is frozen and checks itself when it is made, so that a kernel that exists can be run:
+its branches land on instructions, its views lie inside their tensors.
 """
 
 from __future__ import annotations
@@ -178,9 +180,11 @@ class Kernel:
         span_indices: Per instruction an index into `span_table`, or -1 where it has no source.
         notes: Remarks on instructions, as (instruction index, text), by ascending index.
         core: The kind of core that it is for.
+        mate: For a kernel of the cube core, the program that the cluster's first vector core (AIV0)
+            runs at the same time: of the same name, parameters and views, with no mate of its own.
 
     Raises:
-        IRValueError: If a field points at something that is not there.
+        IRValueError: If a field points at something that is not there, or the mate does not fit.
     """
 
     name: str
@@ -191,6 +195,7 @@ class Kernel:
     span_indices: tuple[int, ...] = ()
     notes: tuple[tuple[int, str], ...] = ()
     core: CoreKind = CoreKind.AIC
+    mate: Kernel | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -205,6 +210,8 @@ class Kernel:
         if not self.program or self.program[-1].row.flow not in (Flow.HALT, Flow.JUMP):
             _refuse(f"Kernel {self.name!r} must end with a halt or a jump, not run past its end.")
         self._check_debug()
+        if self.mate is not None:
+            self._check_mate(self.mate)
 
     @classmethod
     def assemble(
@@ -217,6 +224,7 @@ class Kernel:
         spans: Sequence[Span] = (),
         notes: Mapping[int, str] | None = None,
         core: CoreKind = CoreKind.AIC,
+        mate: Kernel | None = None,
     ) -> Kernel:
         """Return a kernel from one span per instruction, or none at all.
 
@@ -228,6 +236,7 @@ class Kernel:
             spans: One per instruction; unknown spans are allowed.
             notes: Instruction index to remark.
             core: The kind of core that it is for.
+            mate: What the vector core runs at the same time.
 
         Raises:
             IRValueError: As the class.
@@ -245,7 +254,13 @@ class Kernel:
             indices or (NO_SPAN,) * len(program),
             tuple(sorted((notes or {}).items())),
             core,
+            mate,
         )
+
+    @property
+    def programs(self) -> tuple[Kernel, ...]:
+        """The kernel and its mate, where it has one: a program per core that runs it."""
+        return (self,) if self.mate is None else (self, self.mate)
 
     @cached_property
     def words(self) -> npt.NDArray[np.uint64]:
@@ -272,6 +287,11 @@ class Kernel:
     def note(self, index: int) -> str | None:
         """Return the remark on instruction `index`, if there is one."""
         return self._note_of.get(index)
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What those who run it have made of it and will look for again; it lives as long as it."""
+        return {}
 
     @cached_property
     def _note_of(self) -> dict[int, str]:
@@ -333,6 +353,16 @@ class Kernel:
         noted = [index for index, _ in self.notes]
         if noted != sorted(set(noted)) or any(not 0 <= index < count for index in noted):
             _refuse(f"{where} must have at most one note per instruction, in order, not {noted}.")
+
+    def _check_mate(self, mate: Kernel) -> None:
+        where = f"Kernel {self.name!r}"
+        if (self.core, mate.core) != (CoreKind.AIC, CoreKind.AIV):
+            found = f"{self.core.value} and {mate.core.value}"
+            _refuse(f"{where} and its mate must be for aic and aiv, not for {found}.")
+        if mate.mate is not None:
+            _refuse(f"The mate of kernel {self.name!r} must have no mate of its own.")
+        if (mate.name, mate.params, mate.views) != (self.name, self.params, self.views):
+            _refuse(f"{where} and its mate must have the same name, parameters and views.")
 
 
 def packed_bytes(elements: int, bits: int) -> int:

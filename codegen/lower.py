@@ -20,7 +20,8 @@ from ..ir.passes.offset_requirements import joined
 from ..ir.passes.outline_scopes import OutlineScopes
 from ..ir.tensor_roots import returned_params
 from .bindings import Callee, params_of
-from .compilable import check_cores, check_dims, check_returns, check_strides
+from .compilable import check_dims, check_returns, check_strides
+from .cores import cores_of
 from .emit import emit
 from .executable import Executable
 from .host import (
@@ -34,8 +35,10 @@ from .host import (
     Statement,
     Variable,
 )
+from .isa.vocabulary import CoreKind
 from .kernel import Kernel
 from .orchestrate import host_program, outputs_of
+from .pairs import split
 from .schedule import schedule
 from .select import select
 from .sync import synchronise
@@ -46,8 +49,9 @@ if TYPE_CHECKING:
     from ..ir.passes.base import Instrument
     from ..ir.passes.offset_requirements import Requirement
     from ..ir.target import Target
+    from .tree import Block
 
-_KERNELS = (FunctionType.InCore, FunctionType.AIC)
+_KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 _CONTROL = (FunctionType.Orchestration, FunctionType.Spmd)
 
 
@@ -79,7 +83,6 @@ def lower(
             `UserError` as the passes raise them.
     """
     check_nodes(program)
-    check_cores(program)
     check_dims(program)
     check_returns(program)
     check_strides(program)
@@ -163,26 +166,37 @@ def _default_entry(program: Program, final: Program) -> str:
         found = [f.name for f in functions if f.func_type is FunctionType.Orchestration]
         if found:
             return found[0] if len(found) == 1 else ""
-    names = [function.name for function in program.functions.values()]
+    whole = [f for f in program.functions.values() if f.func_type is not FunctionType.Inline]
+    names = [function.name for function in whole]
     return names[0] if len(names) == 1 else ""
 
 
 def _kernel(source: Function, function: Function) -> Kernel:
     selection = select(function)
+    cores = cores_of(function, selection.block)
     block = synchronise(schedule(selection.block))
     params = params_of(source)
     scalars = [
         var for var, param in zip(function.params, params, strict=True) if not param.is_tensor
     ]
-    instructions, tags = emit(block, scalars)
-    return Kernel.assemble(
-        function.name,
-        params=params,
-        views=selection.views,
-        program=instructions,
-        spans=[tag.span for tag in tags],
-        notes={index: tag.note for index, tag in enumerate(tags) if tag.note},
-    )
+
+    def program(core: CoreKind, part: Block, mate: Kernel | None = None) -> Kernel:
+        instructions, tags = emit(part, scalars)
+        return Kernel.assemble(
+            function.name,
+            params=params,
+            views=selection.views,
+            program=instructions,
+            spans=[tag.span for tag in tags],
+            notes={index: tag.note for index, tag in enumerate(tags) if tag.note},
+            core=core,
+            mate=mate,
+        )
+
+    if len(cores) == 1:
+        return program(cores[0], block)
+    cube, vector = split(block)
+    return program(CoreKind.AIC, cube, program(CoreKind.AIV, vector))
 
 
 def _kernel_entry(callee: Callee, kernel: Kernel, needs: Sequence[Requirement]) -> HostProgram:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .hazards import Edge
+from .hazards import Barrier, Edge
 from .tree import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .hazards import Around, Gap, Hazards
+    from .hazards import Around, Hazards
     from .tree import Block
 
 
@@ -24,13 +24,13 @@ class Orders:
         edges: The orders that flags keep.
         answers: Those of them that keep no order of the program: a setter waits until an older flag
             was taken, so that it may set its own.
-        barriers: The gaps with a barrier.
+        barriers: Where pipes or cores wait for all others.
     """
 
     hazards: Hazards
     edges: dict[Edge, None]
     answers: set[Edge] = field(default_factory=set[Edge])
-    barriers: set[Gap] = field(default_factory=set["Gap"])
+    barriers: set[Barrier] = field(default_factory=set[Barrier])
     _thirds: dict[tuple[Block, int, int], list[int]] = field(
         default_factory=dict[tuple["Block", int, int], list[int]]
     )
@@ -56,8 +56,9 @@ class Orders:
         return True
 
     def block_off(self, edge: Edge) -> None:
-        """Let a barrier take the place of `edge`."""
-        self.barriers.add((edge.block, edge.y))
+        """Let a barrier take the place of `edge`, for one core or for both."""
+        core = None if edge.crosses else edge.src.core
+        self.barriers.add(Barrier(edge.block, edge.y, core))
         del self.edges[edge]
         self.answers.discard(edge)
 
@@ -70,12 +71,12 @@ class Orders:
         return dict(self.hazards.path_of[block]).get(outer)
 
     def thirds(self, edge: Edge, first: int, last: int) -> int:
-        """Return how many items between two of the edge's block belong to neither of its pipes."""
-        key = (edge.block, int(edge.src), int(edge.dst))
+        """Return how many items between two of the edge's block belong to neither of its lanes."""
+        key = (edge.block, edge.src.number, edge.dst.number)
         if key not in self._thirds:
             counts = [0]
             for item in edge.block.items:
-                third = isinstance(item, Step) and item.pipe not in edge.pair
+                third = isinstance(item, Step) and item.lane not in edge.pair
                 counts.append(counts[-1] + third)
             self._thirds[key] = counts
         counts = self._thirds[key]
@@ -83,12 +84,12 @@ class Orders:
 
     # ----------------------------------------------------------------- edges that could be added
 
-    def reverse_of(self, edge: Edge) -> list[tuple[Edge, Around]]:
-        """Return the carried edges from the waiting pipe of `edge` to the setting one."""
+    def tellers(self, up: Edge, going: Edge) -> list[tuple[Edge, Around]]:
+        """Return the carried edges from who waits for the flag of `up` to who sets that of `going`."""
         return [
             (each, each.around)
             for each in self.edges
-            if each.around is not None and each.pair == edge.pair[::-1]
+            if each.around is not None and each.pair == (up.dst, going.src)
         ]
 
     def reply_to(self, edge: Edge) -> Edge | None:
@@ -115,7 +116,7 @@ class Orders:
         around = None if x < y else self.hazards.around(block)
         if x == y or (x > y and around is None):
             return None
-        return Edge(up.dst, up.src, block, x, y, around)
+        return Edge(up.dst, going.src, block, x, y, around)
 
     def _common(self, a: Block, b: Block) -> Block:
         """Return the innermost block that holds both."""

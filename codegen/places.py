@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ..ir.errors import IRTypeError
-from ..ir.types import MemorySpace, TileType, constant_dims
+from ..ir.tile_bytes import FRACTAL_ROWS, round_up
+from ..ir.types import CompactMode, MemorySpace, TileType, constant_dims
 from .isa.vocabulary import Space
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ _TAIL = "give the last, shorter window a branch of its own, with constants"
 
 @dataclass(frozen=True)
 class Place:
-    """A placed tile: byte address in a memory, physical and valid extents in elements."""
+    """A placed tile: byte address in a memory, physical and valid extents in elements.
+
+    A product writes an accumulator compactly: its boxes stand as close as its own rows go, whatever
+    the physical rows of the tile are.
+    """
 
     space: Space
     address: int
@@ -41,6 +46,12 @@ class Place:
     valid_rows: int
     valid_cols: int
     dtype: SimpleDType
+    is_compact: bool
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of whole boxes from one column of boxes of an accumulator to the next."""
+        return round_up(self.valid_rows if self.is_compact else self.rows, FRACTAL_ROWS)
 
 
 def place_of(value: Expr, span: Span) -> Place:
@@ -68,6 +79,7 @@ def place_of(value: Expr, span: Span) -> Place:
         valid[0],
         valid[1],
         cast("SimpleDType", tile.dtype),
+        tile.get_effective_tile_view().compact is CompactMode.normal,
     )
 
 

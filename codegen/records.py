@@ -1,8 +1,8 @@
 """Frozen dataclasses to JSON values and back, driven by their annotations.
 
 The fields of a record are its file format: a new field appears in the file without more code.
-Understood are `int` (64 bits), `str`, `bool`, enums, `tuple[X, ...]`, fixed tuples, records and
-unions of records, which carry their class's name under `node`. What is read is checked in full.
+Understood are `int` (64 bits), `str`, `bool`, enums, `tuple[X, ...]`, fixed tuples, records, `X | None`
+and unions of records, which carry their class's name under `node`. What is read is checked in full.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from reprlib import Repr
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -44,7 +44,7 @@ _SIGN = 1 << 63
 def to_json(value: object, kind: object) -> Json:
     """Return `value`, of the annotation `kind`, as what `json` can write."""
     match value:
-        case bool() | str():
+        case bool() | str() | None:
             return value
         case Enum():
             return cast("Json", value.value)
@@ -60,7 +60,8 @@ def to_json(value: object, kind: object) -> Json:
             assert is_dataclass(value), f"{value!r} has no form in a file"
             cls = type(value)
             plain = {name: to_json(getattr(value, name), each) for name, each in hints(cls).items()}
-            return {_TAG: cls.__name__, **plain} if isinstance(kind, UnionType) else plain
+            many = isinstance(kind, UnionType) and _unless_none(kind) is None
+            return {_TAG: cls.__name__, **plain} if many else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,9 @@ class JsonReader:
                 _refuse(where, "true or false", value)
             return value
         if isinstance(kind, UnionType):
+            some = _unless_none(kind)
+            if some is not None:
+                return None if value is None else self.value(value, some, where, depth)
             return self._union(value, kind, where, depth)
         if get_origin(kind) is tuple:
             return self._tuple(value, kind, where, depth)
@@ -167,6 +171,12 @@ def hints(cls: type) -> dict[str, Any]:
 def _kinds(kind: object, count: int) -> tuple[object, ...]:
     arguments = get_args(kind)
     return (arguments[0],) * count if Ellipsis in arguments else arguments
+
+
+def _unless_none(kind: UnionType) -> object | None:
+    """Return `X` of `X | None`; None for a union of records."""
+    arguments = get_args(kind)
+    return arguments[0] if arguments[1:] == (NoneType,) else None
 
 
 def _integer(value: object, where: str) -> int:

@@ -1,4 +1,4 @@
-"""One attempt to number flags, and what is changed where eight numbers do not suffice.
+"""One attempt to number flags, and what is changed where the numbers do not suffice.
 
 In this order: a flag that is up for long around a loop is taken earlier, or goes up later; neighbouring
 orders become one; a setter waits until an older flag was taken; a barrier takes the place of an order.
@@ -10,13 +10,12 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .isa.table import FLAG_IDS
 from .orders import merge
 
 if TYPE_CHECKING:
     from .hazards import Edge
     from .orders import Orders
-    from .tree import Block
+    from .tree import Block, Lane
     from .walk import Report
 
 TAKEN_AT_ONCE = 4
@@ -41,7 +40,7 @@ class Round:
         self._rank = {edge: place for place, edge in enumerate(report.order)}
         self._up = set(report.up)
         self._clashes: dict[Edge, set[Edge]] = {edge: set() for edge in report.order}
-        for one, other in report.up:
+        for one, other in report.apart:
             self._clashes[one].add(other)
             self._clashes[other].add(one)
         self._numbers: dict[Edge, int] = {}
@@ -62,7 +61,7 @@ class Round:
                 e for e in self._clashes[edge] if e in self._numbers and not self._eased(e, edge)
             ]
             taken = {self._numbers[e] for e in crowd}
-            free = next((n for n in range(FLAG_IDS) if n not in taken), None)
+            free = next((n for n in range(edge.ids) if n not in taken), None)
             self._numbers[edge] = self._relieve(edge, crowd) if free is None else free
         return None if self._changed else self._numbers
 
@@ -102,7 +101,7 @@ class Round:
         for older in crowd:
             if older.around is not None or (older, edge) not in self._up:
                 continue
-            for teller, around in self._orders.reverse_of(edge):
+            for teller, around in self._orders.tellers(older, edge):
                 taken = self._orders.at(around.block, older.block, older.y)
                 going = self._orders.at(around.block, edge.block, edge.x)
                 if taken is None or going is None or teller in self._stale:
@@ -142,10 +141,11 @@ class Round:
         Next to each other are best those with no instruction of a third pipe in between, such as all
         the loads of one product.
         """
-        beside: dict[tuple[Block, bool], list[Edge]] = {}
+        beside: dict[tuple[Block, bool, tuple[Lane, Lane]], list[Edge]] = {}
         for each in (*crowd, edge):
             if each not in self._stale:
-                beside.setdefault((each.block, each.around is None), []).append(each)
+                key = each.block, each.around is None, each.pair
+                beside.setdefault(key, []).append(each)
         best: tuple[tuple[int, int, int], Edge, Edge, Edge] | None = None
         for edges in beside.values():
             edges.sort(key=lambda e: (e.x, e.y))
@@ -200,7 +200,7 @@ class Round:
     def _eased(self, older: Edge, edge: Edge) -> bool:
         """Whether this round has just made the setter of `edge` wait for the end of `older`."""
         for back in self._answers[-_REMEMBERED:]:
-            if back.pair != edge.pair[::-1] or back.around is not None:
+            if back.pair != (older.dst, edge.src) or back.around is not None:
                 continue
             taken = self._orders.at(back.block, older.block, older.y)
             going = self._orders.at(back.block, edge.block, edge.x)

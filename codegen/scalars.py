@@ -1,5 +1,7 @@
 """Scalar expressions of the IR in the machine's own arithmetic: signed 64-bit words that wrap.
 
+The scalar unit has no floats. It hands them on as they are, by their codes, to the vector core.
+
 Kernels and orchestrations both go through here, so both compute what the interpreter computes: narrow
 integers wrap at their width, a shift by more than a word holds empties it, a truth value is 0 or 1.
 """
@@ -21,6 +23,7 @@ from ..ir.expr import (
     Call,
     Cast,
     ConstBool,
+    ConstFloat,
     ConstInt,
     Eq,
     Expr,
@@ -42,12 +45,14 @@ from ..ir.expr import (
     UnaryExpr,
     Var,
 )
+from ..ir.numerics.functions import FLOATS, scalar_code
 from ..ir.ops.row import describe_type
 from .host import Binary, BinaryOp, Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..ir.dtypes import SimpleDType
     from ..ir.errors import Span
     from .host import Scalar
 
@@ -90,10 +95,16 @@ def lower_scalar(
         identities: What stands for the ops by which a block asks for its place in the grid.
 
     Raises:
-        IRTypeError: For a scalar that is no signed 64-bit integer and does not fit into one.
+        IRTypeError: For a scalar that is no signed 64-bit integer and does not fit into one, other
+            than a float of the vector core that is handed on as it is.
         IRValueError: For an operator that the scalar unit lacks, or a shift by a negative constant.
     """
-    return _Lowering(span, variable, identities or {}).scalar(expr)
+    return _Lowering(span, variable, identities or {}).whole(expr)
+
+
+def word_of(value: float, dtype: SimpleDType) -> int:
+    """Return the word in which a number of a scalar dtype travels: a float's is its code."""
+    return int(scalar_code(value, dtype)) if dtype in FLOATS else int(value)
 
 
 class _Lowering:
@@ -104,8 +115,18 @@ class _Lowering:
         self._variable = variable
         self._identities = identities
 
+    def whole(self, expr: Expr) -> Scalar:
+        """Return what is asked for in machine arithmetic; a float, with which nothing is done, too."""
+        match expr:
+            case ConstFloat() if expr.dtype in FLOATS:
+                return Const(word_of(expr.value, expr.dtype))
+            case Var(type=ScalarType(dtype)) if dtype in FLOATS:
+                return self._variable(expr)
+            case _:
+                return self.scalar(expr)
+
     def scalar(self, expr: Expr) -> Scalar:
-        """Return `expr` in machine arithmetic."""
+        """Return an integer expression in machine arithmetic."""
         match expr:
             case ConstInt() | ConstBool():
                 self._check(expr)

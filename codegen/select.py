@@ -26,9 +26,12 @@ from ..ir.errors import IRValueError
 from ..ir.expr import Call, ConstInt, Expr, Op, ScalarType, Var
 from ..ir.ranges import Ranges
 from ..ir.types import TensorType, TileType
+from .operands import Operands
+from .padding import scaled_buffers
 from .places import place_of
-from .select_rules import Operands, select_call
+from .select_rules import select_call
 from .tree import Block, Branch, Let, Loop, While
+from .vector.scratch import wanted
 
 if TYPE_CHECKING:
     from ..ir.errors import Span
@@ -51,7 +54,7 @@ def select(function: Function) -> Selection:
     """Return the instructions of an InCore function after all passes.
 
     Raises:
-        IRValueError: For a construct that the cube core has no instruction for.
+        IRValueError: For a construct that no core has an instruction for.
         IRTypeError: For a tile or tensor that no instruction takes.
     """
     selector = _Selector(function)
@@ -61,7 +64,11 @@ def select(function: Function) -> Selection:
 
 class _Selector:
     def __init__(self, function: Function) -> None:
-        self.operands = Operands(ranges=Ranges(function.body))
+        self.operands = Operands(
+            ranges=Ranges(function.body),
+            scaled=scaled_buffers(function.body),
+            wanted=wanted(function.body),
+        )
         for number, param in enumerate(function.params):
             if isinstance(param.type, TensorType):
                 self.operands.tensors[param] = number
@@ -117,8 +124,7 @@ class _Selector:
             self._same(stmt.var, stmt.value)
 
     def _call(self, var: Var | None, call: Call, block: Block) -> None:
-        step = select_call(self.operands, var, call)
-        if step is not None:
+        for step in select_call(self.operands, var, call):
             step.note = var.name_hint if var is not None else ""
             block.items.append(step)
 
@@ -128,7 +134,8 @@ class _Selector:
             message = (
                 f"The step of a loop that is compiled must be a constant other than 0, not {found}"
             )
-            raise IRValueError(message, stmt.span)
+            hint = "a while loop may add a variable to a number of its own in each trip"
+            raise IRValueError(message, stmt.span, hint=hint)
         body, scalars = self._carrying(stmt)
         block.items.append(
             Loop(stmt.loop_var, stmt.start, stmt.stop, stmt.step.value, body, stmt.span, scalars)

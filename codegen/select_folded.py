@@ -6,23 +6,28 @@ the folded axis, so that one instruction takes it.
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, cast
 
-from ..ir.collapsing import folded_offset, is_contiguous
+from ..ir.collapsing import folded_offset, is_contiguous, plus
 from ..ir.errors import IRTypeError, IRValueError
+from ..ir.expr import index
 from ..ir.types import TensorLayout, TensorType
 from .kernel import Layout, View
+from .operands import coordinates
 from .places import constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..ir.dtypes import SimpleDType
-    from ..ir.expr import Call, Expr, MakeTuple, Var
+    from ..ir.expr import Call, Expr, Var
+    from .operands import Operands
     from .places import Place
-    from .select_rules import Operands
-    from .tree import Step
+    from .tree import Fields, Step
+
+    Window = tuple[int, ...]
 
 _MATRIX_RANK = 2
 
@@ -41,14 +46,14 @@ def select_nz_load(operands: Operands, place: Place, call: Call) -> Step:
             f"A load of the cube core from NZ must be of at most 32 bits an element, not {bits}"
         )
         raise IRTypeError(message, call.span)
-    window = constant(_coordinates(call, 2), "The window of a load", call.span)
+    window = constant(coordinates(call, 2), "The window of a load", call.span)
     if window[0] != 1:
         message = (
             "A load of the cube core must take one matrix of a tensor in NZ at a time, not "
             f"{window[0]}"
         )
         raise IRValueError(message, call.span)
-    batch, column, row, *_ = _coordinates(call, 1)
+    batch, column, row, *_ = coordinates(call, 1)
     column_of_all = folded_offset((batch, column), window[:2], (batches, across), operands.ranges)
     stride = (batches * across * down * prod(box), down * prod(box), prod(box), box[1], 1)
     view = View(
@@ -58,7 +63,7 @@ def select_nz_load(operands: Operands, place: Place, call: Call) -> Step:
         (1, batches * across, down, *box),
         stride,
     )
-    fields: dict[str, int | Expr] = {
+    fields: Fields = {
         "view": operands.number(view),
         "xj": column_of_all,
         "xi": row,
@@ -70,23 +75,54 @@ def select_nz_load(operands: Operands, place: Place, call: Call) -> Step:
     return operands.step("gm_to_l1_nz_boxes", fields, call)
 
 
+def pieces(window: Sequence[int], extents: Sequence[int]) -> list[tuple[Window, Window]]:
+    """Return the parts of a window whose rows follow one another in the tensor, in order.
+
+    Args:
+        window: Extents of the window in the tensor's axes.
+        extents: Extents of the tensor.
+
+    Returns:
+        Where each part begins in the window, and its extents; all parts have the same.
+    """
+    apart = next(
+        n for n in range(len(window)) if is_contiguous((1,) * n + (*window[n:-1],), extents[:-1])
+    )
+    part = (1,) * apart + tuple(window[apart:])
+    rest = (0,) * (len(window) - apart)
+    return [((*first, *rest), part) for first in product(*map(range, window[:apart]))]
+
+
 def select_rows(
-    operands: Operands, call: Call, position: int, window: Sequence[int]
+    operands: Operands,
+    call: Call,
+    position: int,
+    window: Sequence[int],
+    first: Sequence[int] = (),
 ) -> tuple[int, Expr, Expr]:
     """Return the view of a packed ND tensor in two dimensions, and row and column of a window.
 
     Args:
         operands: The kernel's tensors and views.
         call: A load or a store, its offsets at argument 1.
-        position: Which argument the tensor is; of any rank from 2 on.
+        position: Which argument the tensor is; one of a single axis is a row.
         window: Extents of the window in the tensor's axes.
+        first: How far behind the call's offsets it begins along each axis, if it does.
 
     Raises:
-        IRTypeError: For a tensor in another layout, or of rank 1.
+        IRTypeError: For a tensor in another layout.
         IRValueError: For a window whose rows do not follow one another.
     """
     type_ = cast("TensorType", call.args[position].type)
-    offsets = _coordinates(call, 1)
+    offsets = coordinates(call, 1)
+    if first:
+        offsets = tuple(plus(at, index(more)) for at, more in zip(offsets, first, strict=True))
+    if len(type_.shape) == 1:
+        (columns,) = _extents(call, position)
+        bits = cast("SimpleDType", type_.dtype).bits
+        number = operands.tensors[cast("Var", call.args[position])]
+        view = View(number, Layout.ND, bits, (1, columns), (columns, 1))
+        return operands.number(view), index(0), offsets[0]
     if len(type_.shape) <= _MATRIX_RANK or type_.layout is not TensorLayout.ND:
         row, column = offsets
         return operands.matrix(call, position), row, column
@@ -107,7 +143,3 @@ def select_rows(
 def _extents(call: Call, position: int) -> tuple[int, ...]:
     type_ = cast("TensorType", call.args[position].type)
     return constant(type_.shape, "The shape of a tensor that is compiled", call.span)
-
-
-def _coordinates(call: Call, position: int) -> tuple[Expr, ...]:
-    return cast("MakeTuple", call.args[position]).elements

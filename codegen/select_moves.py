@@ -10,26 +10,28 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from ..ir.collapsing import plus
 from ..ir.dtypes import Index
 from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..ir.errors import IRValueError
-from ..ir.expr import Add, ConstInt, FloorDiv, Mul, index
+from ..ir.expr import ConstInt, FloorDiv, Mul, index
 from ..ir.ops.rules_window import window_steps
 from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up, tile_bytes
+from ..ir.types import TileLayout
 from .access import BOX_BYTES
 from .isa.table import AT
 from .isa.vocabulary import ElementBits, Space
+from .padding import buffer_name, padded_k
 from .places import place_of, space_name
 from .tree import Region
 
 if TYPE_CHECKING:
     from ..ir.expr import Call, Expr, Var
     from ..ir.types import TileType
+    from .operands import Operands
     from .places import Place
-    from .select_rules import Operands
-    from .tree import Step
+    from .tree import Fields, Step
 
-    Fields: TypeAlias = dict[str, int | Expr]
     Pitches: TypeAlias = tuple[Fraction, Fraction]
 
 _AXES = ("row", "column")
@@ -50,27 +52,27 @@ class _Copy:
     pitches: Pitches
 
 
-def select_move(operands: Operands, var: Var | None, call: Call) -> Step | None:
+def select_move(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
     """Return the transfer of a whole tile.
 
     Raises:
         IRValueError: For a way that this core does not have.
     """
     if var is None:
-        return None
+        return ()
     copy = _copy(operands, var, call)
     source = place_of(call.args[0], call.span)
-    return operands.step(copy.mnemonic, {"src": source.address, **copy.fields}, call)
+    return (operands.step(copy.mnemonic, {"src": source.address, **copy.fields}, call),)
 
 
-def select_extract(operands: Operands, var: Var | None, call: Call) -> Step | None:
+def select_extract(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
     """Return the transfer of a window of a tile.
 
     Raises:
         IRValueError: For a window that may begin inside a box or reach beyond what is valid.
     """
     if var is None:
-        return None
+        return ()
     copy, (row, col) = _copy(operands, var, call), call.args[1:3]
     source, place = place_of(call.args[0], call.span), place_of(var, call.span)
     _check_window(operands, call, source, place)
@@ -78,12 +80,15 @@ def select_extract(operands: Operands, var: Var | None, call: Call) -> Step | No
         along_rows, along_cols = copy.pitches
         units = int(along_rows * row.value + along_cols * col.value)
         fields = {"src": source.address + units * FRACTAL_BYTES, **copy.fields}
-        return operands.step(copy.mnemonic, fields, call)
-    units = _sum(*(_times(at, pitch) for at, pitch in zip((row, col), copy.pitches, strict=True)))
+        return (operands.step(copy.mnemonic, fields, call),)
+    down, across = (
+        times_pitch(at, pitch) for at, pitch in zip((row, col), copy.pitches, strict=True)
+    )
+    units = plus(down, across)
     fields = {"src": source.address, "xo": units, **copy.fields}
     size = tile_bytes(cast("TileType", call.args[0].type))
     whole = Region(Space.L1, source.address, source.address + round_up(size, FRACTAL_BYTES))
-    return operands.step(copy.mnemonic + AT, fields, call, within=whole)
+    return (operands.step(copy.mnemonic + AT, fields, call, within=whole),)
 
 
 def _copy(operands: Operands, var: Var, call: Call) -> _Copy:
@@ -92,21 +97,30 @@ def _copy(operands: Operands, var: Var, call: Call) -> _Copy:
     fields: Fields = {"dst": place.address}
     match source.space, place.space:
         case Space.L1, Space.L0A:
+            depth = place.valid_cols
+            if buffer_name(var) in operands.scaled.l0:
+                depth = padded_k(depth, place.cols, bits)
+            boxes = -(-depth // c0_elements(bits))
+            if _is_plain_row(call.args[0]):
+                fields |= {"units": boxes}
+                return _Copy("l1_to_l0a_row", fields, (Fraction(0), Fraction(1, c0_elements(bits))))
             pitch = -(-source.rows // FRACTAL_ROWS)
             row_boxes = -(-place.valid_rows // FRACTAL_ROWS)
             fields |= {
                 "row_boxes": row_boxes,
-                "col_boxes": -(-place.valid_cols // c0_elements(bits)),
+                "col_boxes": boxes,
                 "src_pitch": pitch,
                 "dst_pitch": row_boxes,
             }
             column = Fraction(pitch * BOX_BYTES, FRACTAL_BYTES * c0_elements(bits))
             return _Copy("l1_to_l0a", fields, (one, column))
         case Space.L1, Space.L0B:
-            src_k = round_up(source.rows, FRACTAL_ROWS)
+            src_k, depth = round_up(source.rows, FRACTAL_ROWS), place.valid_rows
+            if buffer_name(var) in operands.scaled.l0:
+                depth = padded_k(depth, place.rows, bits)
             fields |= {
                 "bits": ElementBits(bits),
-                "k": place.valid_rows,
+                "k": depth,
                 "n": place.valid_cols,
                 "src_k": src_k,
             }
@@ -121,7 +135,13 @@ def _copy(operands: Operands, var: Var, call: Call) -> _Copy:
                 "The cube core must move tiles from Mat to Left, Right, LeftScale, RightScale or "
                 f"Bias, not from {space_name(call.args[0])} to {space_name(var)}"
             )
-            raise IRValueError(message, call.span)
+            hint = "a product goes on by way of a vector core: pl.move it to pl.Mem.Vec"
+            raise IRValueError(message, call.span, hint=hint)
+
+
+def _is_plain_row(tile: Expr) -> bool:
+    """Whether a tile in L1 is one row, its elements one after the other."""
+    return cast("TileType", tile.type).get_effective_tile_view().slayout is TileLayout.none_box
 
 
 def _fill_scale(operands: Operands, var: Var, source: Place, place: Place, call: Call) -> _Copy:
@@ -130,6 +150,10 @@ def _fill_scale(operands: Operands, var: Var, source: Place, place: Place, call:
     data = place_of(operands.data_of[var], call.span)
     left = place.space is Space.SCALE_A
     rows, k = (data.valid_rows, data.valid_cols) if left else (data.valid_cols, data.valid_rows)
+    if left and _is_plain_row(call.args[0]):
+        groups = -(-k // GROUP)
+        pitches = Fraction(0), Fraction(1, FRACTAL_BYTES)
+        return _Copy("l1_to_scale_a_row", {"dst": place.address, "groups": groups}, pitches)
     pitch = -(-(source.cols if left else source.rows) // BOX_GROUPS)
     fields: Fields = {
         "dst": place.address,
@@ -167,8 +191,8 @@ def _check_window(operands: Operands, call: Call, source: Place, place: Place) -
         raise IRValueError(message, call.span, hint=hint)
 
 
-def _times(value: Expr, pitch: Fraction) -> Expr:
-    """Return value * pitch, a whole number as the window begins between boxes."""
+def times_pitch(value: Expr, pitch: Fraction) -> Expr:
+    """Return value * pitch, a whole number as windows begin between boxes and bytes."""
     if isinstance(value, ConstInt):
         return index(int(value.value * pitch), value.span)
     if pitch.numerator != 1:
@@ -176,10 +200,3 @@ def _times(value: Expr, pitch: Fraction) -> Expr:
     if pitch.denominator != 1:
         value = FloorDiv(value, index(pitch.denominator), Index, value.span)
     return value
-
-
-def _sum(left: Expr, right: Expr) -> Expr:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, ConstInt) and one.value == 0:
-            return other
-    return Add(left, right, Index, left.span)

@@ -1,7 +1,7 @@
-"""Event flags: every order that a tree of machine code needs, with few flags.
+"""Flags: every order that a tree of machine code needs, within a core and between two, with few flags.
 
-Each order that the program needs and nothing keeps becomes a pair of `set_flag` and `wait_flag`; then
-pairs that others imply are dropped. The flag of an order from trip to trip goes up early and is taken
+Each order that the program needs and nothing keeps becomes a pair of `set_flag` and `wait_flag`, or of
+`set_core_flag` and `wait_core_flag`; then pairs that others imply are dropped. The flag of an order from trip to trip goes up early and is taken
 late outside its loop, so that the first trip need not wait for what came before nor the rest for the
 last one. Numbers are given in :mod:`.flags`.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..ir.errors import Span
 from .flags import number
-from .hazards import Gaps, Hazards
-from .isa.vocabulary import Pipe
+from .hazards import JOIN_ID, Gaps, Hazards
+from .isa.vocabulary import ClusterCore, Pipe
 from .tree import AnyLoop, Block, Branch, Loop, Step, While
 from .walk import is_safe, walk
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def synchronise(root: Block) -> Block:
-    """Return `root` with flags and barriers for every cross-pipe hazard; `root` is not changed."""
+    """Return `root` with flags and barriers for every hazard of two lanes; `root` is not changed."""
     hazards = Hazards(root)
     edges = needed(hazards)
     edges = without_implied(hazards, edges, [e for e in edges if _may_be_implied(e)])
@@ -163,20 +163,57 @@ class _Placement:
     def _gap(self, block: Block, index: int, out: Block) -> None:
         gap = (block, index)
         for edge in self._gaps.sets.get(gap, ()):
-            out.items.append(self._flag("set_flag", edge, edge.x if block is edge.block else None))
-        if gap in self._gaps.barriers:
+            out.items.append(self._set(edge, edge.x if block is edge.block else None))
+        for core in self._gaps.barriers.get(gap, ()):
             span = block.items[min(index, len(block.items) - 1)].span
-            out.items.append(Step("pipe_barrier", {"pipe": Pipe.ALL}, span))
+            out.items += _join(span) if core is None else (_barrier(core, span),)
         for edge in self._gaps.waits.get(gap, ()):
-            out.items.append(self._flag("wait_flag", edge, edge.y if block is edge.block else None))
+            out.items.append(self._wait(edge, edge.y if block is edge.block else None))
 
-    def _flag(self, mnemonic: str, edge: Edge, item: int | None) -> Step:
-        """Return a flag instruction; its span is that of what it follows or precedes."""
-        if item is not None:
-            span = edge.block.items[item].span
-        elif edge.around is not None:
-            span = edge.around.block.items[edge.around.index].span
-        else:
-            span = Span.unknown()
-        fields = {"src": edge.src, "dst": edge.dst, "id": self._numbers[edge]}
-        return Step(mnemonic, dict(fields), span)
+    def _set(self, edge: Edge, item: int | None) -> Step:
+        span, number = _span(edge, item), self._numbers[edge]
+        if edge.crosses:
+            fields = {"pipe": edge.src.pipe, "to": edge.dst.core, "id": number}
+            return Step("set_core_flag", dict(fields), span, on=edge.src.core)
+        fields = {"src": edge.src.pipe, "dst": edge.dst.pipe, "id": number}
+        return Step("set_flag", dict(fields), span, on=edge.src.core)
+
+    def _wait(self, edge: Edge, item: int | None) -> Step:
+        span, number = _span(edge, item), self._numbers[edge]
+        if edge.crosses:
+            fields = {"pipe": edge.dst.pipe, "of": edge.src.core, "id": number}
+            return Step("wait_core_flag", dict(fields), span, on=edge.dst.core)
+        fields = {"src": edge.src.pipe, "dst": edge.dst.pipe, "id": number}
+        return Step("wait_flag", dict(fields), span, on=edge.dst.core)
+
+
+def _span(edge: Edge, item: int | None) -> Span:
+    """Return the span of a flag instruction: that of what it follows or precedes."""
+    if item is not None:
+        return edge.block.items[item].span
+    if edge.around is not None:
+        return edge.around.block.items[edge.around.index].span
+    return Span.unknown()
+
+
+def _barrier(core: ClusterCore, span: Span) -> Step:
+    return Step("pipe_barrier", {"pipe": Pipe.ALL}, span, on=core)
+
+
+def _join(span: Span) -> list[Step]:
+    """Return what lets two cores wait until both have done all that came before.
+
+    A scalar unit may set the flag again before the other one took it: these flags count, and after a
+    wait the next set comes only behind the other core's, so at most two are up.
+    """
+    cores = ClusterCore.AIC, ClusterCore.AIV0
+    ways = cores, cores[::-1]
+    sets = [
+        Step("set_core_flag", {"pipe": Pipe.S, "to": other, "id": JOIN_ID}, span, on=core)
+        for core, other in ways
+    ]
+    waits = [
+        Step("wait_core_flag", {"pipe": Pipe.S, "of": other, "id": JOIN_ID}, span, on=core)
+        for core, other in ways
+    ]
+    return [*(_barrier(core, span) for core in cores), *sets, *waits]

@@ -8,17 +8,21 @@ which is all that synchronisation looks at.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..ir.expr import ConstInt
 from .isa.program import row_of
-from .isa.vocabulary import Pipe, Space
+from .isa.vocabulary import ClusterCore, Pipe, Space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..ir.errors import Span
     from ..ir.expr import Expr, Var
+
+
+Fields: TypeAlias = "dict[str, int | Expr]"
+"""The fields of an instruction; one in a register is the scalar whose value it must carry."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +49,47 @@ def whole_tensor(owner: int) -> Region:
     return Region(Space.GM, 0, 1, owner)
 
 
+class Lane(NamedTuple):
+    """A pipe of a core of the cluster; what is on one lane runs in order."""
+
+    core: ClusterCore
+    pipe: Pipe
+
+    @property
+    def number(self) -> int:
+        """A number that no other lane has."""
+        return self.core * len(Pipe) + self.pipe
+
+
 @dataclass(eq=False)
 class Step:
-    """One instruction; a register field holds the scalar expression whose value it must carry.
+    """One instruction.
 
-    `note` is a remark for the disassembly, such as the tile that the instruction makes.
+    `note` is a remark for the disassembly, such as the tile that the instruction makes. `on` is the core
+    of an instruction that both kinds of core have.
     """
 
     mnemonic: str
-    fields: dict[str, int | Expr]
+    fields: Fields
     span: Span
     reads: tuple[Region, ...] = ()
     writes: tuple[Region, ...] = ()
     note: str = ""
+    on: ClusterCore | None = None
+
+    @property
+    def core(self) -> ClusterCore:
+        """The core that runs it: of the vector cores the first one, since the second one idles."""
+        if self.on is not None:
+            return self.on
+        kind = row_of(self.mnemonic).core
+        assert kind is not None, f"{self.mnemonic} must be told its core: both kinds have it"
+        return kind.first
+
+    @property
+    def lane(self) -> Lane:
+        """The pipe of a core that runs it."""
+        return Lane(self.core, self.pipe)
 
     @property
     def pipe(self) -> Pipe:

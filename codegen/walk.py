@@ -1,8 +1,8 @@
 """A symbolic run of a tree: what each pipe knows to be finished, and what it should know.
 
-The walk goes through the tree in program order and keeps for every pipe the set of steps of which all
-runs so far are finished before the pipe's next one begins: its own, since a pipe works in order, and
-those that a flag or a barrier told it of. Loops are walked until nothing changes, both arms of a
+The walk goes through the tree in program order and keeps for every pipe of every core, a lane, the set
+of steps of which all runs so far are finished before the lane's next one begins: its own, since a pipe
+works in order, and those that a flag or a barrier told it of. Loops are walked until nothing changes, both arms of a
 branch are walked, and afterwards only what every way through agrees on is known. Sets are integers,
 a bit a step; each edge has a bit too, which is known to who knows that its flag was taken.
 """
@@ -18,7 +18,8 @@ from .tree import AnyLoop, Block, Branch, Step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .hazards import Edge, Gap, Hazards
+    from .hazards import Barrier, Edge, Gap, Hazards
+    from .isa.vocabulary import ClusterCore
 
 STEADY_TRIPS = 8
 """Trips after which a walk stops hoping that a loop's trips become alike, and takes what all share."""
@@ -31,14 +32,22 @@ class Report:
 
     Attributes:
         missing: Orders that nothing keeps, each with the place where it is made.
-        up: Pairs of edges of one pair of pipes, the second set while the flag of the first may still
-            be up; an edge may be paired with itself.
+        up: Pairs of edges of one pool of numbers, the second set while the flag of the first may
+            still be up; an edge may be paired with itself.
+        crossed: Pairs of edges between two cores, of which a wait of the second might take the flag
+            of the first: its lane does not know that the first one's lane has taken it.
         order: The edges as they are first set.
     """
 
     missing: dict[Edge, None] = field(default_factory=dict["Edge", None])
     up: set[tuple[Edge, Edge]] = field(default_factory=set[tuple["Edge", "Edge"]])
+    crossed: set[tuple[Edge, Edge]] = field(default_factory=set[tuple["Edge", "Edge"]])
     order: list[Edge] = field(default_factory=list["Edge"])
+
+    @property
+    def apart(self) -> set[tuple[Edge, Edge]]:
+        """All pairs that must not have the same number."""
+        return self.up | self.crossed
 
 
 class _Enough(Exception):  # noqa: N818 - control flow, caught where it is raised from
@@ -48,7 +57,7 @@ class _Enough(Exception):  # noqa: N818 - control flow, caught where it is raise
 def walk(
     hazards: Hazards,
     edges: Iterable[Edge],
-    barriers: Iterable[Gap] = (),
+    barriers: Iterable[Barrier] = (),
     *,
     flags: bool = False,
 ) -> Report:
@@ -57,7 +66,7 @@ def walk(
     Args:
         hazards: The tree and its conflicts.
         edges: The orders that are kept by flags.
-        barriers: The gaps with a barrier for all pipes.
+        barriers: Where all pipes of a core are waited for, or all of both cores.
         flags: Whether to find which flags may be up at the same time.
     """
     run = _Walk(hazards, edges, barriers, flags=flags, one=False)
@@ -65,7 +74,7 @@ def walk(
     return run.report
 
 
-def is_safe(hazards: Hazards, edges: Iterable[Edge], barriers: Iterable[Gap] = ()) -> bool:
+def is_safe(hazards: Hazards, edges: Iterable[Edge], barriers: Iterable[Barrier] = ()) -> bool:
     """Return whether `edges` and `barriers` keep every order that the tree needs."""
     run = _Walk(hazards, edges, barriers, flags=False, one=True)
     try:
@@ -80,7 +89,7 @@ class _State:
     """What is known on one way through the tree.
 
     Attributes:
-        known: For each pipe, what it knows to be finished; a part of `run`.
+        known: For each lane, what it knows to be finished; a part of `run`.
         run: What has run at all.
         told: For each flag that is up, what its setter knew, and the length of the log then.
     """
@@ -107,8 +116,8 @@ class _State:
         """
         mine, theirs = ~self.run, ~other.run
         self.run |= other.run
-        for pipe, bits in self.known.items():
-            self.known[pipe] = (bits | mine) & (other.known[pipe] | theirs) & self.run
+        for lane, bits in self.known.items():
+            self.known[lane] = (bits | mine) & (other.known[lane] | theirs) & self.run
         assert self.told.keys() == other.told.keys(), "flags are balanced on every way"
         for edge, (bits, _) in self.told.items():
             told = (bits | mine) & (other.told[edge][0] | theirs) & self.run
@@ -120,7 +129,7 @@ class _Walk:
         self,
         hazards: Hazards,
         edges: Iterable[Edge],
-        barriers: Iterable[Gap],
+        barriers: Iterable[Barrier],
         *,
         flags: bool,
         one: bool,
@@ -133,11 +142,14 @@ class _Walk:
         first = len(hazards.steps)
         self._bit = {edge: 1 << first + number for number, edge in enumerate(edges)}
         self._edge_of = {first + number: edge for number, edge in enumerate(edges)}
-        self._of_pair: dict[tuple[int, int], int] = {}
+        self._of_pool: dict[tuple[int, ...], int] = {}
         for edge, bit in self._bit.items():
-            self._of_pair[edge.pair] = self._of_pair.get(edge.pair, 0) | bit
-        pipes = {step.pipe for step in hazards.steps}
-        self._state = _State({int(pipe): 0 for pipe in pipes}, 0, {})
+            self._of_pool[edge.pool] = self._of_pool.get(edge.pool, 0) | bit
+        self._lanes: dict[ClusterCore | None, list[int]] = {None: []}
+        for lane in dict.fromkeys(step.lane for step in hazards.steps):
+            self._lanes[None].append(lane.number)
+            self._lanes.setdefault(lane.core, []).append(lane.number)
+        self._state = _State(dict.fromkeys(self._lanes[None], 0), 0, {})
         self._log: list[int] = []
         self._chunks: list[int] = []
         self._after: dict[int, tuple[int, int]] = {}
@@ -206,8 +218,8 @@ class _Walk:
         """Something new runs: nobody knows it to be finished any more."""
         state = self._state
         if state.run & bit:
-            for pipe in state.known:
-                state.known[pipe] &= ~bit
+            for lane in state.known:
+                state.known[lane] &= ~bit
         state.run |= bit
         self._write(bit)
 
@@ -247,45 +259,57 @@ class _Walk:
                 told[edge] = (bits & ~self._since(when), now)
 
     def _step(self, number: int) -> None:
-        state, pipe = self._state, int(self._hazards.steps[number].pipe)
-        missing = self._hazards.clashes[number] & state.run & ~state.known[pipe]
+        state, lane = self._state, self._hazards.lanes[number]
+        missing = self._hazards.clashes[number] & state.run & ~state.known[lane]
         while missing:
             if self._one:
                 raise _Enough
             latest = max(_bits(missing), key=lambda other: self._after[other][1])
             self.report.missing.setdefault(self._hazards.edge(latest, number))
             bits, when = self._after[latest]
-            state.known[pipe] |= bits & ~self._since(when) | 1 << latest
-            missing &= ~state.known[pipe]
+            state.known[lane] |= bits & ~self._since(when) | 1 << latest
+            missing &= ~state.known[lane]
         bit = 1 << number
         self._record(bit)
-        state.known[pipe] |= bit
+        state.known[lane] |= bit
         if not self._one:
-            self._after[number] = (state.known[pipe], len(self._log))
+            self._after[number] = (state.known[lane], len(self._log))
 
     def _gap(self, gap: Gap) -> None:
         for edge in self._gaps.sets.get(gap, ()):
             self._set(edge)
-        if gap in self._gaps.barriers:
-            finished = 0
-            for bits in self._state.known.values():
-                finished |= bits
-            for pipe in self._state.known:
-                self._state.known[pipe] = finished
+        for core in self._gaps.barriers.get(gap, ()):
+            self._join(self._lanes.get(core, ()))
         for edge in self._gaps.waits.get(gap, ()):
-            bits, when = self._state.told.pop(edge)
-            self._state.known[edge.dst] |= bits & ~self._since(when) | self._bit[edge]
+            self._wait(edge)
+
+    def _join(self, lanes: Iterable[int]) -> None:
+        known = self._state.known
+        finished = 0
+        for lane in lanes:
+            finished |= known[lane]
+        for lane in lanes:
+            known[lane] = finished
+
+    def _wait(self, edge: Edge) -> None:
+        state, bit, dst = self._state, self._bit[edge], edge.dst.number
+        if self._flags and edge.crosses:
+            unknown = self._of_pool[edge.pool] & state.run & ~state.known[dst] & ~bit
+            self.report.crossed.update((self._edge_of[n], edge) for n in _bits(unknown))
+        bits, when = state.told.pop(edge)
+        state.known[dst] |= bits & ~self._since(when) | bit
 
     def _set(self, edge: Edge) -> None:
         state, bit = self._state, self._bit[edge]
+        src = edge.src.number
         if self._flags:
-            unknown = self._of_pair[edge.pair] & state.run & ~state.known[edge.src]
+            unknown = self._of_pool[edge.pool] & state.run & ~state.known[src]
             self.report.up.update((self._edge_of[n], edge) for n in _bits(unknown))
             if edge not in self._seen:
                 self._seen.add(edge)
                 self.report.order.append(edge)
         self._record(bit)
-        state.told[edge] = (state.known[edge.src], len(self._log))
+        state.told[edge] = (state.known[src], len(self._log))
 
 
 def _bits(number: int) -> Iterator[int]:

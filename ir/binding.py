@@ -61,6 +61,7 @@ SCRATCH_OUTPUTS = "scratch_outputs"
 _TEMPORARY = re.compile(r"_t\d+")
 _SSA_SUFFIX = re.compile(r"__(ssa|iter|rv|phi|idx)_v\d+$")
 _BYTE = 8
+_NIBBLE = 4
 
 
 def source_name(var: Var) -> str:
@@ -346,13 +347,17 @@ def pack_image(bound: BoundTensor) -> npt.NDArray[np.uint8]:
     little-endian.
 
     Returns:
-        uint8, flat.
+        uint8, flat, to be read only: it may be the tensor's own memory.
     """
     dtype = bound.type.dtype
     assert isinstance(dtype, SimpleDType), dtype
     if dtype.bits % _BYTE == 0:
         little = bound.codes.astype(bound.codes.dtype.newbyteorder("<"), copy=False)
-        return np.frombuffer(little.tobytes(), np.uint8)
+        image = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
+        image.flags.writeable = False
+        return image
+    if dtype.bits == _NIBBLE:
+        return _joined(bound.codes.reshape(-1))
     codes = bound.codes.astype(np.uint8)[:, None]
     bits = np.unpackbits(codes, axis=1, count=dtype.bits, bitorder="little")
     return np.packbits(bits.reshape(-1), bitorder="little")
@@ -376,12 +381,30 @@ def unpack_image(image: npt.NDArray[np.uint8] | bytes, type_: TensorType) -> npt
     count = buffer_items(type_)
     if dtype.bits % _BYTE == 0:
         kind = code_type(dtype)
-        codes = raw[: count * kind.itemsize].view(kind.newbyteorder("<")).astype(kind)
+        codes = raw[: count * kind.itemsize].view(kind.newbyteorder("<")).astype(kind, copy=False)
+    elif dtype.bits == _NIBBLE:
+        codes = _parted(raw[: -(-count // 2)])[:count]
     else:
         bits = np.unpackbits(raw, count=count * dtype.bits, bitorder="little")
         parts = bits.reshape(count, dtype.bits)
         codes = np.packbits(parts, axis=1, bitorder="little").reshape(count)
     return to_array(BoundTensor(codes, type_))
+
+
+def _joined(codes: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return codes of 4 bits two a byte, the first in the low bits."""
+    image = np.zeros(-(-codes.size // 2), np.uint8)
+    image[: codes.size // 2] = codes[1::2] << _NIBBLE
+    image |= codes[::2].astype(np.uint8, copy=False)
+    return image
+
+
+def _parted(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the two codes of 4 bits of each byte, that of the low bits first."""
+    codes = np.empty(2 * image.size, np.uint8)
+    codes[::2] = image & (1 << _NIBBLE) - 1
+    codes[1::2] = image >> _NIBBLE
+    return codes
 
 
 def to_array(bound: BoundTensor) -> npt.NDArray[Any]:

@@ -12,6 +12,7 @@ from .core import Program
 from .dtypes import Index
 from .errors import InputError, IRValueError
 from .expr import BinaryExpr, ConstInt, Expr, ScalarType, Var
+from .node_check import check_nodes
 from .types import TensorType
 from .verification.walk import type_uses
 from .visitor import IRMutator, IRVisitor
@@ -45,7 +46,12 @@ def is_dynamic(var: Var) -> bool:
 
 
 def dynamic_dims(program: Program) -> list[Var]:
-    """Return the dimensions of a program that a launch decides, in order of their names."""
+    """Return the dimensions of a program that a launch decides, in order of their names.
+
+    Raises:
+        IRValueError: For a program whose nodes hold what they must not, and `IRTypeError` alike.
+    """
+    check_nodes(program)
     finder = _Finder()
     for function in program.functions.values():
         finder.visit_function(function)
@@ -69,66 +75,141 @@ class _Finder(IRVisitor):
         self.visit_children(op)
 
 
-def with_bound_dims(program: Program, entry: Function, inputs: Mapping[str, Any]) -> Program:
-    """Return a program with its dynamic dimensions as the constants that inputs give them.
+def sizes_of_dims(
+    program: Program,
+    entry: Function,
+    inputs: Mapping[str, Any],
+    bind: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Return the extent of each dynamic dimension of a program, by name.
 
     Args:
-        program: What is to run; the same object comes back when it has no such dimension.
+        program: What is to run.
         entry: Its function that is launched.
         inputs: Parameter name to array or number.
+        bind: Extents that are given by name, for dimensions that no array has.
 
     Raises:
-        InputError: For a dimension that no array has, or of which two have different extents.
+        InputError: For a dimension that is neither given nor an extent of an array, one with two
+            different extents, and a name that is no dimension.
     """
-    import numpy as np  # here, since the language loads nothing heavy
-
     dims = dynamic_dims(program)
-    if not dims:
-        return program
     found: dict[Var, tuple[int, str]] = {}
-    for param in entry.params:
+    for name, size in _checked(bind, dims).items():
+        found[dynamic(name)] = (size, "bind")
+    for param in entry.params if dims else ():
         if not isinstance(param.type, TensorType) or param.name_hint not in inputs:
             continue
-        shape = np.shape(inputs[param.name_hint])
+        shape = _shape(inputs[param.name_hint])
         if len(shape) != len(param.type.shape):
             continue  # not the logical shape; binding the inputs tells what is wrong with it
         for dim, size in zip(param.type.shape, shape, strict=True):
             if isinstance(dim, Var) and is_dynamic(dim):
-                _note(found, dim, size, param.name_hint)
+                _note(found, dim, size, repr(param.name_hint))
     for dim in dims:
         if dim not in found:
             message = (
                 f"The dimension {dim.name_hint!r} must be an extent of an array that is given, but "
                 "none has it"
             )
+            raise InputError(message, hint=way_out(dim.name_hint))
+    return {dim.name_hint: found[dim][0] for dim in dims}
+
+
+def way_out(name: str) -> str:
+    """Return how a caller gives a dimension its extent without an array that has it."""
+    return f'bind={{"{name}": 64}} gives it, on the command line --param {name}=64'
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    """Return the logical shape of an input; that of its elements for a block-scaled array."""
+    import numpy as np  # here, since the language loads nothing heavy
+
+    return tuple(np.shape(getattr(given, "elements", given)))
+
+
+def _checked(bind: Mapping[str, int] | None, dims: list[Var]) -> dict[str, int]:
+    """Return given extents, once each is a positive number for a dimension of the program."""
+    names = [dim.name_hint for dim in dims]
+    checked: dict[str, int] = {}
+    for name, size in (bind or {}).items():
+        if name not in names:
+            message = f"bind must name dynamic dimensions of the program, not {name!r}"
+            raise InputError(message, hint=f"valid here: {', '.join(names) or 'none'}")
+        is_number = hasattr(size, "__index__") and not isinstance(size, bool)
+        if not is_number or size < 1:
+            message = f"The dimension {name!r} must be a positive number, not {size!r}"
             raise InputError(message)
-    bound = _Bound({dim: size for dim, (size, _) in found.items()})
+        checked[name] = size.__index__()
+    return checked
+
+
+def with_bound_dims(
+    program: Program,
+    entry: Function,
+    inputs: Mapping[str, Any],
+    bind: Mapping[str, int] | None = None,
+) -> Program:
+    """Return a program with its dynamic dimensions as the constants that inputs give them.
+
+    Args:
+        program: What is to run; the same object comes back when it has no such dimension.
+        entry: Its function that is launched.
+        inputs: Parameter name to array or number.
+        bind: Extents that are given by name.
+
+    Raises:
+        InputError: As :func:`sizes_of_dims`.
+    """
+    return bind_dims(program, sizes_of_dims(program, entry, inputs, bind))
+
+
+def bind_dims(program: Program, sizes: Mapping[str, int]) -> Program:
+    """Return a program with dynamic dimensions as constants; the same object for none.
+
+    Args:
+        program: What is to run.
+        sizes: Extents by name; a dimension that is not among them stays.
+
+    Raises:
+        InputError: For a name that is no dimension of it, and an extent that is not positive.
+    """
+    checked = _checked(sizes, dynamic_dims(program))
+    if not checked:
+        return program
+    bound = ConstantDims({dynamic(name): size for name, size in checked.items()})
     functions = [bound.visit_function(function) for function in program.functions.values()]
     return Program(functions, program.name, program.span)
 
 
-def _note(found: dict[Var, tuple[int, str]], dim: Var, size: int, name: str) -> None:
-    before, owner = found.setdefault(dim, (size, name))
+def _note(found: dict[Var, tuple[int, str]], dim: Var, size: int, owner: str) -> None:
+    before, first = found.setdefault(dim, (size, owner))
     if before != size or size < 1:
-        here = f"{size} in {name!r}"
-        other = "a positive number" if size < 1 else f"{before}, as in {owner!r}"
+        here = f"{size} in {owner}"
+        other = "a positive number" if size < 1 else f"{before}, as in {first}"
         message = f"The dimension {dim.name_hint!r} must be {other}, not {here}"
         raise InputError(message)
 
 
-class _Bound(IRMutator):
-    """Puts constants in the place of dynamic dimensions, and works out what they make constant."""
+class ConstantDims(IRMutator):
+    """Puts constants in the place of variables, and works out what they make constant.
+
+    Attributes:
+        sizes: What each of the variables is.
+    """
 
     def __init__(self, sizes: Mapping[Var, int]) -> None:
         super().__init__()
-        self._sizes = sizes
+        self.sizes = dict(sizes)
 
     def visit(self, node: Any) -> Any:
-        if isinstance(node, Var) and node in self._sizes:
-            return ConstInt(self._sizes[node], Index, node.span)
+        """Return what stands for a node."""
+        if isinstance(node, Var) and node in self.sizes:
+            return ConstInt(self.sizes[node], Index, node.span)
         return super().visit(node)
 
     def visit_binary_expr(self, op: BinaryExpr) -> Expr:
+        """Return an expression, or its value where both sides have become constants."""
         done = super().visit_binary_expr(op)
         if done is op or not isinstance(done, BinaryExpr):
             return done

@@ -1,4 +1,4 @@
-"""What a caller handed in, in the words of an error message."""
+"""What a caller handed in, in the words of an error message, and what it gets back, in one line."""
 
 from __future__ import annotations
 
@@ -35,3 +35,11 @@ def article(dtype: DType) -> str:
 def show_shape(shape: Sequence[int]) -> str:
     """Return a shape such as `[64, 128]`."""
     return f"[{', '.join(map(str, shape))}]"
+
+
+class NamedArrays(dict[str, "npt.NDArray[Any]"]):
+    """Arrays by name, shown as one line of names, dtypes and shapes instead of all their elements."""
+
+    def __repr__(self) -> str:
+        shown = (f"{name}: {array.dtype} {show_shape(array.shape)}" for name, array in self.items())
+        return f"{{{', '.join(shown)}}}"

@@ -341,7 +341,7 @@ class Writer:
             case float():
                 return _float_text(value)
             case Expr():
-                return self.expr(value)
+                return self._at(value, 0, typed=True)  # a bare number would read back as Python's
             case DType():
                 return self.dtype(value)
             case MemRef():

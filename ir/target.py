@@ -72,6 +72,7 @@ class Target:
     branch_taken_cycles: int = cycles("A branch that is taken.", least=1)
     queue_entries: int = count("Instructions that a pipe's queue holds.")
     flag_cycles: int = cycles("From the end of a set_flag to the end of its wait_flag.")
+    core_flag_cycles: int = cycles("The same from a set_core_flag to its wait_core_flag.")
     flag_counter_max: int = count("Sets of one flag that may be outstanding.", most=1 << 15)
 
     gm_port_bytes_per_cycle: float = rate("Between a core and global memory, at most.")
@@ -81,6 +82,8 @@ class Target:
     l2_miss_cycles: int = cycles("What a miss adds to that latency.")
     l2_bytes_per_cycle: float = rate("Second-level cache, all cores together.")
     hbm_bytes_per_cycle: float = rate("Device memory, all cores together.")
+
+    l1_fill_bytes_per_cycle: float = rate("Zeros into L1.")
 
     l1_to_l0a_bytes_per_cycle: float = rate("From L1 to L0A.")
     l1_to_l0b_bytes_per_cycle: float = rate("From L1 to L0B.")

@@ -76,14 +76,22 @@ class CompactMode(Enum):
     normal = "normal"
 
 
+class AccPhase(Enum):
+    """Which part of a long sum a product of a row is; the numbers do not depend on it."""
+
+    unspecified = "unspecified"
+    partial = "partial"
+    final = "final"
+
+
 @dataclass(frozen=True)
 class MemRef:
     """A stretch of an on-chip memory: allocation name, byte offset (-1 = not yet), size in bytes.
 
-    `slots` > 1 asks for that many buffers of `size` each. `space` is the memory it lies in.
+    `slots` > 1 asks for that many buffers; `buf[i % 2]` in a tile's annotation says which one it takes.
     """
 
-    name: str
+    name: str = ""
     byte_offset: int = -1
     size: int = 0
     slots: int = 1
@@ -325,6 +333,22 @@ def _with_valid(view: TileView, valid_shape: Dims) -> TileView:
         view.fractal,
         view.pad,
         view.compact,
+    )
+
+
+def one_place(one: Type, other: Type) -> bool:
+    """Return whether two tiles can go by one name: alike, but for one that has no memory yet.
+
+    InferTileMemorySpace decides the memory of the name then.
+    """
+    if not isinstance(one, TileType) or not isinstance(other, TileType):
+        return False
+    one_is_placed, other_is_placed = one.memory_space is not None, other.memory_space is not None
+    return (
+        one_is_placed is not other_is_placed
+        and one.dtype is other.dtype
+        and _same_dims(one.shape, other.shape)
+        and _same_dims(one.valid_shape, other.valid_shape)
     )
 
 

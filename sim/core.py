@@ -1,4 +1,4 @@
-"""One core at work: its memories, and the instructions that move and multiply what they hold.
+"""The cores of a cluster at work: their memories, and the instructions that change what they hold.
 
 Data movements run in one jitted loop; it comes back to Python for a mad, whose engine may be
 anything, and for a fault.
@@ -7,23 +7,22 @@ anything, and for a fault.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ..codegen.isa.vocabulary import CoreKind
 from ..ir.numerics.elements import Summation
 from . import plain, vector
-from .decode import OPERANDS, Action
+from .actions import Action
 from .drain import l0c_to_gm
 from .faultcodes import UNWRITTEN, new_fault
-from .jit import compiled, inner
+from .jit import compiled
 from .kernels import (
     CHECK,
     MOVE,
     REPORT,
-    SPACE,
     TRACK,
-    UNIT,
     Memory,
     gm_to_l1_boxes,
     gm_to_l1_nz,
@@ -33,14 +32,14 @@ from .kernels import (
     l1_to_l0a,
     l1_to_l0b,
     l1_to_scale,
-    local_ok,
 )
 from .l0 import mad_ok
 from .matmul import mad_mx
 from .memory import LocalMemory
 from .plain import fix_to_gm_ok, fix_to_ub_ok, plain_mad_ok
-from .tiles import MAX_TILES
-from .ub import gm_to_ub, ub_to_gm, ub_to_gm_boxes, ub_to_l1, ub_to_l1_nz
+from .tails import l1_fill, l1_to_l0a_row, l1_to_scale_row
+from .vector_loop import run_vectors
+from .vector_plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,24 +66,17 @@ _L0A, _L0B, _BIAS = (
 _SCALE, _DRAIN, _MAD = (
     int(action) for action in (Action.L1_TO_SCALE, Action.L0C_TO_GM, Action.MAD_MX)
 )
-_GM_TO_UB, _UB_TO_GM, _UB_TO_GM_BOXES, _UB_TO_L1, _UB_TO_L1_NZ = (
-    int(action)
-    for action in (
-        Action.GM_TO_UB,
-        Action.UB_TO_GM,
-        Action.UB_TO_GM_BOXES,
-        Action.UB_TO_L1,
-        Action.UB_TO_L1_NZ,
-    )
+_L1_FILL, _L0A_ROW, _SCALE_ROW = (
+    int(action) for action in (Action.L1_FILL, Action.L1_TO_L0A_ROW, Action.L1_TO_SCALE_ROW)
 )
-_PLAIN_MAD, _FIX_TO_GM, _FIX_TO_UB, _VECTOR, _VECTOR_AT = (
+_PLAIN_MAD, _MAD_IF, _FIX_TO_GM, _FIX_TO_UB, _VECTOR = (
     int(action)
     for action in (
         Action.MAD,
+        Action.MAD_IF,
         Action.FIX_TO_GM,
         Action.FIX_TO_UB,
         Action.VECTOR,
-        Action.VECTOR_AT,
     )
 )
 
@@ -100,7 +92,7 @@ class Problem:
 
 
 class Core:
-    """One cube core.
+    """The memories of a cluster, and who executes the instructions of its cores on them.
 
     Args:
         target: The machine.
@@ -178,7 +170,8 @@ class Core:
             record = int(order[place])
             operands = decoded.operands[stream.static[record]]
             now = TRACK if quiet else mode
-            if mode != CHECK and decoded.action[stream.static[record]] == Action.MAD_MX:
+            action = int(decoded.action[stream.static[record]])
+            if mode != CHECK and action == _MAD:
                 outcome = mad_mx(self.memory, operands, self.engine, fault, now)
                 done = outcome.done
                 if done and self.scales is not None:
@@ -186,25 +179,16 @@ class Core:
                 if outcome.padding:
                     on_problem(Problem(record, tuple(fault.tolist()), padding=True))
                 place += done
-            elif mode != CHECK and decoded.action[stream.static[record]] >= Action.MAD:
+            elif mode != CHECK and action >= _VECTOR:
+                done = self._apply_vector(decoded, stream, record, fault, now)
+                place += done
+            elif mode != CHECK and action >= _PLAIN_MAD:
                 done = self._apply(decoded, stream, views, record, fault, now)
                 place += done
             else:
                 stop = place + 1 if quiet else len(order)
                 last = place
-                place = run_movements(
-                    order,
-                    place,
-                    stop,
-                    stream.static,
-                    stream.registers,
-                    decoded.action,
-                    decoded.operands,
-                    views,
-                    *self.memory,
-                    fault,
-                    now,
-                )
+                place = self._advance(decoded, stream, views, order, place, stop, fault, now)
                 done = fault[0] == 0
                 assert place > last or not done or not quiet, "a movement is done or refused"
             quiet = False
@@ -217,6 +201,33 @@ class Core:
                 assert problem.fault[0] == UNWRITTEN, "only such reads can be passed over"
                 quiet = True
 
+    def _advance(
+        self,
+        decoded: Decoded,
+        stream: Stream,
+        views: Table,
+        order: Line,
+        place: int,
+        stop: int,
+        fault: Line,
+        mode: int,
+    ) -> int:
+        """Execute records in the loop of the kernel's kind of core; return where it ended."""
+        records = order, place, stop, stream.static, stream.registers
+        if decoded.kernel.core is CoreKind.AIC:
+            tables = decoded.action, decoded.operands, views
+            return run_movements(*records, *tables, *self.memory, fault, mode)
+        tables = decoded.action, decoded.operands, self._plan(decoded), views
+        return run_vectors(*records, *tables, *self.memory, fault, mode)
+
+    def _plan(self, decoded: Decoded) -> Table:
+        """Return the lines of a kernel's vector instructions, made once a kernel."""
+        lines = decoded.kernel.kept.get(plan)
+        if lines is None:
+            lines = decoded.kernel.kept[plan] = plan(decoded.kernel.program)
+        assert isinstance(lines, np.ndarray), "what is kept under this name"
+        return cast("Table", lines)
+
     def _apply(
         self, decoded: Decoded, stream: Stream, views: Table, record: int, fault: Line, mode: int
     ) -> bool:
@@ -227,14 +238,24 @@ class Core:
         match Action(int(decoded.action[item])):
             case Action.MAD:
                 return plain.mad(self.memory, operands, self.order, fault, mode)
+            case Action.MAD_IF:
+                begun = plain.begun(operands, anew=registers[0] != 0)
+                return plain.mad(self.memory, begun, self.order, fault, mode)
             case Action.FIX_TO_GM:
                 r0, r1 = registers
                 return plain.fix_to_gm(self.memory, views, operands, r0, r1, fault, mode)
-            case Action.FIX_TO_UB:
-                return plain.fix_to_ub(self.memory, operands, fault, mode)
             case _:
-                each = decoded.kernel.program[item]
-                return vector.execute(self.memory, each, registers, fault, mode)
+                return plain.fix_to_ub(self.memory, operands, fault, mode)
+
+    def _apply_vector(
+        self, decoded: Decoded, stream: Stream, record: int, fault: Line, mode: int
+    ) -> bool:
+        """Execute a record of pipe V; return whether it was done."""
+        item = int(stream.static[record])
+        registers: list[int] = stream.registers[record].tolist()
+        if vector.execute_compiled(self.memory, self._plan(decoded)[item], registers, mode):
+            return True
+        return vector.execute(self.memory, decoded.kernel.program[item], registers, fault, mode)
 
 
 @compiled
@@ -287,46 +308,21 @@ def run_movements(
             good = l1_to_bias(memory, views, op, r0, r1, fault, mode)
         elif action == _DRAIN:
             good = l0c_to_gm(memory, views, op, r0, r1, fault, mode)
-        elif action == _GM_TO_UB:
-            good = gm_to_ub(memory, views, op, r0, r1, fault, mode)
-        elif action == _UB_TO_GM:
-            good = ub_to_gm(memory, views, op, r0, r1, fault, mode)
-        elif action == _UB_TO_GM_BOXES:
-            good = ub_to_gm_boxes(memory, views, op, r0, r1, fault, mode)
-        elif action == _UB_TO_L1:
-            good = ub_to_l1(memory, views, op, r0, r1, fault, mode)
-        elif action == _UB_TO_L1_NZ:
-            good = ub_to_l1_nz(memory, views, op, r0, r1, fault, mode)
-        elif action == _PLAIN_MAD:
+        elif action == _L1_FILL:
+            good = l1_fill(memory, views, op, r0, r1, fault, mode)
+        elif action == _L0A_ROW:
+            good = l1_to_l0a_row(memory, views, op, r0, r1, fault, mode)
+        elif action == _SCALE_ROW:
+            good = l1_to_scale_row(memory, views, op, r0, r1, fault, mode)
+        elif action in (_PLAIN_MAD, _MAD_IF):
             good = plain_mad_ok(memory, views, op, r0, r1, fault, mode)
         elif action == _FIX_TO_GM:
             good = fix_to_gm_ok(memory, views, op, r0, r1, fault, mode)
         elif action == _FIX_TO_UB:
             good = fix_to_ub_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _VECTOR:
-            good = _tiles_ok(memory, op, 0, 0, fault)
-        elif action == _VECTOR_AT:
-            good = _tiles_ok(memory, op, r1, r0, fault)
         else:
             good = True
         if not good:
             return place
         place += 1
     return place
-
-
-@inner
-def _tiles_ok(memory: Memory, op: Line, first: int, second: int, fault: Line) -> bool:
-    """Return whether the tiles of a vector instruction lie inside UB.
-
-    The first one lies `first` units further than it says, the second one `second` units.
-    """
-    for tile in range(MAX_TILES):
-        address, size = op[OPERANDS + 2 * tile], op[OPERANDS + 2 * tile + 1]
-        if tile == 0:
-            address += first * UNIT
-        elif tile == 1:
-            address += second * UNIT
-        if size and not local_ok(memory, SPACE.ub, address, size, fault):
-            return False
-    return True

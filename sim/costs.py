@@ -21,7 +21,6 @@ from ..codegen.isa.vocabulary import (
 )
 from ..ir.dtypes.boxes import BOX_BYTES
 from ..ir.errors import ExecutableError
-from .decode import CONVERT_BITS
 from .scale_supply import starved_cycles
 from .vector_costs import vector_cycles
 
@@ -140,7 +139,7 @@ def macs(kernel: Kernel) -> Line:
 def path_of(instruction: Instruction) -> str | None:
     """Return from where to where an instruction moves bytes, as "L1->L0A", or None."""
     row = instruction.row
-    if row.timing in (*_MADS, TimingClass.VECTOR) or not row.writes:
+    if row.timing in (*_MADS, TimingClass.VECTOR) or not row.writes or not row.reads:
         return None
     return f"{row.reads[0].name}->{row.writes[0].name}"
 
@@ -166,6 +165,8 @@ def _cycles(kernel: Kernel, index: int, target: Target) -> int:
             return plain_mad_cycles(target, m=each["m"], k=each["k"], n=each["n"], bits=bits)
         case TimingClass.DRAIN:
             return drain_cycles(target, rows=each["rows"], cols=each["cols"])
+        case TimingClass.L1_FILL:
+            return ceil(size / target.l1_fill_bytes_per_cycle)
         case TimingClass.UB_STORE:
             return gm_load_cycles(target, size_bytes=size)
         case TimingClass.UB_TO_L1:
@@ -178,7 +179,7 @@ def _cycles(kernel: Kernel, index: int, target: Target) -> int:
 
 def _bytes(kernel: Kernel, each: Instruction) -> int:
     match each.row.timing:
-        case TimingClass.UB_TO_L1 if each.row.has("units"):
+        case TimingClass.UB_TO_L1 | TimingClass.L1_FILL if each.row.has("units"):
             return each["lines"] * each["units"] * BOX_BYTES
         case TimingClass.UB_TO_L1:
             return each["rows"] * each["cols"] * each["bits"] // 8
@@ -189,11 +190,15 @@ def _bytes(kernel: Kernel, each: Instruction) -> int:
         case TimingClass.GM_LOAD | TimingClass.UB_STORE:
             rows = each["rows"] if each.row.has("rows") else 1
             return ceil(rows * each["cols"] * kernel.views[each["view"]].bits / 8)
+        case TimingClass.L0A_LOAD if each.row.has("units"):
+            return each["units"] * BOX_BYTES
         case TimingClass.L0A_LOAD:
             return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
         case TimingClass.L0B_LOAD:
             along_k = ceil(each["k"] * each["bits"] / 256)
             return along_k * ceil(each["n"] / CUBE) * OPERAND_BOX_BYTES
+        case TimingClass.SCALE_LOAD if each.row.has("groups"):
+            return each["groups"]
         case TimingClass.SCALE_LOAD:
             return each["row_boxes"] * each["col_boxes"] * BOX_BYTES
         case TimingClass.BIAS_LOAD:
@@ -201,7 +206,7 @@ def _bytes(kernel: Kernel, each: Instruction) -> int:
         case TimingClass.DRAIN if each.row.has("relu"):
             return each["rows"] * each["cols"] * FixConvert(each["convert"]).bits // 8
         case TimingClass.DRAIN:
-            return each["rows"] * each["cols"] * CONVERT_BITS[Convert(each["convert"])] // 8
+            return each["rows"] * each["cols"] * Convert(each["convert"]).bits // 8
         case _:
             return 0
 

@@ -2,8 +2,8 @@
 
 Three readers, three tables: the scalar unit (`scalar`), the pipes (`role`, `flags`, `transfers`)
 and the datapaths (`action`, `operands`). What an instruction does is told by its row of the
-instruction table and by one line of `ACTIONS` or `SCALAR_OPS` here, by name; no loop depends on
-the order of the fields.
+instruction table and by one line of `actions.ACTIONS` or of `ScalarOp` here, by name; no loop depends
+on the order of the fields.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ import numpy as np
 
 from ..codegen.isa.cluster import CORE_FLAG_IDS
 from ..codegen.isa.encoding import decode_columns
-from ..codegen.isa.table import AT, BY_OPCODE, FLAG_IDS, ROWS
-from ..codegen.isa.vocabulary import ClusterCore, Convert, FieldKind, FixConvert, Pipe
+from ..codegen.isa.table import BY_OPCODE, FLAG_IDS
+from ..codegen.isa.vocabulary import (
+    ClusterCore,
+    Convert,
+    FieldKind,
+    FixConvert,
+    Pipe,
+)
 from ..ir.errors import ExecutableError
+from .actions import ACTIONS, IMPLIED, WRITES, Action
 from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
-from .tiles import MAX_TILES, tiles_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,89 +83,6 @@ class Role(IntEnum):
     BARRIER_ALL = 4
 
 
-class Action(IntEnum):
-    """Which datapath an instruction uses; `NONE` for what moves no data."""
-
-    NONE = 0
-    GM_TO_L1_NZ = 1
-    GM_TO_L1_ROW = 2
-    GM_TO_L1_BOXES = 3
-    L1_TO_L0A = 4
-    L1_TO_L0B = 5
-    L1_TO_SCALE = 6
-    L1_TO_BIAS = 7
-    L0C_TO_GM = 8
-    MAD_MX = 9
-    GM_TO_L1_NZ_BOXES = 10
-    GM_TO_UB = 11
-    UB_TO_GM = 12
-    UB_TO_GM_BOXES = 13
-    UB_TO_L1 = 14
-    UB_TO_L1_NZ = 15
-    MAD = 16
-    """From here on what Python executes; the jitted loop checks its bounds only."""
-    FIX_TO_GM = 17
-    FIX_TO_UB = 18
-    VECTOR = 19
-    VECTOR_AT = 20
-
-
-WRITES: Final = "writes"
-"""Stands among an action's fields for the memory that the row of the table says is written."""
-
-_UB_FIELDS: Final = ("view", "ub", "rows", "cols", "pitch")
-_MAD_FIELDS: Final = ("c", "a", "b", "bias", "m", "k", "n", "a_type", "b_type", "init")
-_FIX_FIELDS: Final = ("rows", "cols", "src_boxes", "convert", "relu")
-_SCALE_FIELDS: Final = ("src", "dst", "row_boxes", "col_boxes", "src_pitch", WRITES)
-
-ACTIONS: Final[dict[str, tuple[Action, tuple[str, ...]]]] = {
-    "gm_to_l1_nz": (Action.GM_TO_L1_NZ, ("view", "l1", "rows", "cols", "l1_rows")),
-    "gm_to_l1_row": (Action.GM_TO_L1_ROW, ("view", "l1", "cols")),
-    "gm_to_l1_boxes": (Action.GM_TO_L1_BOXES, ("view", "l1", "ni", "nj", "l1_nj")),
-    "gm_to_l1_nz_boxes": (
-        Action.GM_TO_L1_NZ_BOXES,
-        ("view", "l1", "col_boxes", "row_boxes", "dst_pitch"),
-    ),
-    "l1_to_l0a": (
-        Action.L1_TO_L0A,
-        ("src", "dst", "row_boxes", "col_boxes", "src_pitch", "dst_pitch"),
-    ),
-    "l1_to_l0b": (Action.L1_TO_L0B, ("src", "dst", "bits", "k", "n", "src_k")),
-    "l1_to_scale_a": (Action.L1_TO_SCALE, _SCALE_FIELDS),
-    "l1_to_scale_b": (Action.L1_TO_SCALE, _SCALE_FIELDS),
-    "l1_to_bias": (Action.L1_TO_BIAS, ("src", "dst", "bytes")),
-    "l0c_to_gm": (Action.L0C_TO_GM, ("view", "l0c", "rows", "cols", "src_rows", "convert")),
-    "mad_mx": (Action.MAD_MX, _MAD_FIELDS),
-    "mad": (Action.MAD, _MAD_FIELDS),
-    "l0c_to_gm_fix": (Action.FIX_TO_GM, ("view", "l0c", *_FIX_FIELDS)),
-    "l0c_to_ub": (Action.FIX_TO_UB, ("ub", "l0c", *_FIX_FIELDS, "core", "pitch")),
-    "gm_to_ub": (Action.GM_TO_UB, _UB_FIELDS),
-    "ub_to_gm": (Action.UB_TO_GM, _UB_FIELDS),
-    "ub_to_gm_boxes": (Action.UB_TO_GM_BOXES, ("view", "ub", "ni", "nj", "ub_nj")),
-    "ub_to_l1": (Action.UB_TO_L1, ("ub", "l1", "lines", "units", "ub_pitch", "l1_pitch")),
-    "ub_to_l1_nz": (
-        Action.UB_TO_L1_NZ,
-        ("ub", "l1", "bits", "rows", "cols", "l1_rows", "pitch"),
-    ),
-}
-"""Mnemonic to datapath and the fields that it wants, in the datapath's own order."""
-ACTIONS.update(
-    (row.mnemonic, ACTIONS[row.mnemonic.removesuffix(AT)])
-    for row in ROWS
-    if row.has("xo") and row.pipe is Pipe.MTE1
-)
-ACTIONS.update(
-    (
-        row.mnemonic,
-        (
-            Action.VECTOR_AT if row.has("xo") else Action.VECTOR,
-            tuple(each.name for each in row.fields if each.kind is not FieldKind.REG),
-        ),
-    )
-    for row in ROWS
-    if row.pipe is Pipe.V
-)
-
 IDENTITIES: Final = {"block_idx": 0, "block_num": 1}
 """What a block reads of its place in the grid, as a number behind the kernel's scalar arguments."""
 
@@ -172,8 +95,6 @@ ROLES: Final = {
 }
 
 OPERANDS: Final = max(len(fields) for _, fields in ACTIONS.values())
-TILES: Final = 2 * MAX_TILES
-"""Columns behind the operands of a vector instruction: address and bytes of each tile in UB."""
 SCALAR_WORDS: Final = 5
 """Columns of the scalar table: operation, destination, left, right (-1: immediate), immediate."""
 
@@ -182,15 +103,12 @@ PIPES: Final = len(Pipe) - 1
 
 FLAG_PIPES: Final = len(Pipe)
 PIPE_FLAG_SLOTS: Final = FLAG_PIPES * FLAG_PIPES * FLAG_IDS
-_FLAGS_OF_CORE: Final = len(ClusterCore) * CORE_FLAG_IDS
-FLAG_SLOTS: Final = PIPE_FLAG_SLOTS + 2 * _FLAGS_OF_CORE
+FLAGS_OF_CORE: Final = len(ClusterCore) * CORE_FLAG_IDS
 """Behind the flags between pipes stand those to another core of the cluster, then those of one."""
 
 TRANSFER_WORDS: Final = 7
 """Columns of the transfer table: does it touch GM, bit address where both registers are zero, bits
 per step of either register, rows, bytes from row to row, bytes of a row."""
-
-CONVERT_BITS: Final = {Convert.FP32: 32, Convert.BF16: 16, Convert.FP16: 16}
 
 _VIEW_BITS: Final = (4, 8, 16, 32)
 _BOX_TAIL: Final = ((16, 2), (2, 1))
@@ -206,10 +124,10 @@ class Decoded:
         pipe: The queue of each instruction, int64 [n], as `Pipe`.
         scalar: int64 [n, SCALAR_WORDS].
         role: int64 [n], as `Role`.
-        flags: Slot of the flag counter, (src * pipes + dst) * 8 + id, int64 [n]; 0 if none.
+        flags: Slot of the flag counter as the core sees it, (src * pipes + dst) * 8 + id for a flag
+            between its pipes, int64 [n]; 0 if none.
         action: int64 [n], as `Action`.
-        operands: int64 [n, OPERANDS + TILES]; addresses and sizes of a vector instruction's tiles
-            stand from column OPERANDS on.
+        operands: int64 [n, OPERANDS], the fields that the line of `ACTIONS` names.
     """
 
     kernel: Kernel
@@ -239,7 +157,7 @@ def decode(kernel: Kernel) -> Decoded:
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        np.zeros((count, OPERANDS + TILES), np.int64),
+        np.zeros((count, OPERANDS), np.int64),
     )
     for index in range(count):
         row = BY_OPCODE[int(opcodes[index])]
@@ -252,14 +170,11 @@ def decode(kernel: Kernel) -> Decoded:
             decoded.flags[index] = _flag_slot(named)
         elif row.mnemonic in ACTIONS:
             action, fields = ACTIONS[row.mnemonic]
-            named[WRITES] = int(row.writes[0])
+            named = {**IMPLIED.get(action, {}), **named, WRITES: int(row.writes[0])}
             decoded.action[index] = action
             decoded.operands[index, : len(fields)] = [named[name] for name in fields]
             if "view" in named:
                 _check_view(kernel, index, row, named)
-            if action in (Action.VECTOR, Action.VECTOR_AT):
-                flat = [part for tile in tiles_of(row.mnemonic, named) for part in tile.extent]
-                decoded.operands[index, OPERANDS : OPERANDS + len(flat)] = flat
     return decoded
 
 
@@ -279,15 +194,26 @@ def flag_of(slot: int) -> tuple[Pipe, Pipe, int]:
     return Pipe(pair // FLAG_PIPES), Pipe(pair % FLAG_PIPES), number
 
 
-def flag_text(slot: int) -> str:
-    """Return source, destination and id of a flag slot as text, "MTE2->MTE1 0"."""
+def core_flag_slot(other: ClusterCore, number: int) -> int:
+    """Return the slot in which a core sets its flag `number` for another one of its cluster."""
+    return PIPE_FLAG_SLOTS + other * CORE_FLAG_IDS + number
+
+
+def core_flag_of(slot: int, core: ClusterCore) -> tuple[ClusterCore, ClusterCore, int]:
+    """Return who sets, who waits, and the id of a flag between cores in a slot of `core`."""
+    assert slot >= PIPE_FLAG_SLOTS, "a flag inside of a core joins no two cores"
+    waits, place = divmod(slot - PIPE_FLAG_SLOTS, FLAGS_OF_CORE)
+    other, number = divmod(place, CORE_FLAG_IDS)
+    return (ClusterCore(other), core, number) if waits else (core, ClusterCore(other), number)
+
+
+def flag_text(slot: int, core: ClusterCore) -> str:
+    """Return source, destination and id of a flag slot of `core` as text, "MTE2->MTE1 0"."""
     if slot < PIPE_FLAG_SLOTS:
         source, destination, number = flag_of(slot)
-        return f"{source.name}->{destination.name} {number}"
-    place = slot - PIPE_FLAG_SLOTS
-    number = place % CORE_FLAG_IDS
-    core = ClusterCore(place // CORE_FLAG_IDS % len(ClusterCore)).name
-    return f"{core}-> {number}" if place >= _FLAGS_OF_CORE else f"->{core} {number}"
+    else:
+        source, destination, number = core_flag_of(slot, core)
+    return f"{source.name}->{destination.name} {number}"
 
 
 def bind_views(kernel: Kernel, addresses: Sequence[int]) -> Table:
@@ -344,12 +270,12 @@ def transfers(decoded: Decoded) -> Table:
     return table
 
 
-def bind_transfers(table: Table, decoded: Decoded, views: Table) -> Table:
-    """Return a copy of `transfers(decoded)` with the addresses of one launch in it."""
-    bound = table.copy()
+def transfer_starts(table: Table, decoded: Decoded, views: Table) -> Line:
+    """Return the first column of `transfers(decoded)` as bit addresses in GM, int64 [n]."""
+    starts = table[:, 1].copy()
     touching = np.flatnonzero(table[:, 0])
-    bound[touching, 1] += views[decoded.operands[touching, 0], BASE] * 8
-    return bound
+    starts[touching] += views[decoded.operands[touching, 0], BASE] * 8
+    return starts
 
 
 def _scalar_words(row: Row, named: Mapping[str, int], scalars: int) -> tuple[int, ...]:
@@ -376,9 +302,9 @@ def _flag_slot(named: Mapping[str, int]) -> int:
     if "id" not in named:
         return 0
     if "to" in named:
-        return PIPE_FLAG_SLOTS + named["to"] * CORE_FLAG_IDS + named["id"]
+        return core_flag_slot(ClusterCore(named["to"]), named["id"])
     if "of" in named:
-        return PIPE_FLAG_SLOTS + _FLAGS_OF_CORE + named["of"] * CORE_FLAG_IDS + named["id"]
+        return core_flag_slot(ClusterCore(named["of"]), named["id"]) + FLAGS_OF_CORE
     return (named["src"] * FLAG_PIPES + named["dst"]) * FLAG_IDS + named["id"]
 
 
@@ -394,9 +320,8 @@ def _check_view(kernel: Kernel, index: int, row: Row, named: Mapping[str, int]) 
 
 def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str | None:
     if "convert" in named:
-        fix = mnemonic == "l0c_to_gm_fix"
-        convert = named["convert"]
-        wanted = FixConvert(convert).bits if fix else CONVERT_BITS[Convert(convert)]
+        kind = Convert if mnemonic == "l0c_to_gm" else FixConvert
+        wanted = kind(named["convert"]).bits
         if view.bits != wanted:
             return f"of {wanted}-bit elements, not of {view.bits}-bit ones"
         return None

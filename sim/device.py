@@ -1,41 +1,44 @@
-"""A launch on the machine: the tasks of the host program, one after another, on one core."""
+"""A launch on the machine: the tasks of the host program, one after another, on one cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..codegen.isa.vocabulary import ClusterCore
 from ..ir.errors import InputError, SimulationFault
 from ..ir.numerics.elements import Summation
 from . import costs, timing
+from .cluster import effects, fault_in, prepare
 from .core import Core
-from .decode import bind_transfers, bind_views, decode, transfers
 from .diagnosis import deadlock, leftover_flags, overruns
 from .faultcodes import UNWRITTEN
-from .faults import fault_of, padding_warning
+from .faults import padding_warning
+from .l2 import L2
 from .matmul import NumericsCube
 from .memory import GlobalMemory
-from .report import SimResult, TaskRun, no_accounts
-from .scalar import DEFAULT_MAX_INSTRUCTIONS, ScalarFault, Stream, resolve
+from .pipe_tables import IDLE
+from .report import CoreRun, SimResult, TaskRun, no_accounts
+from .scalar import DEFAULT_MAX_INSTRUCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from ..codegen.executable import Executable, HostProgram, Kernel, Task, TaskGraph
+    from ..codegen.executable import Executable, HostProgram, Task, TaskGraph
     from ..ir.target import Target
+    from .cluster import Prepared
     from .core import Problem
-    from .decode import Decoded
     from .matmul import CubeEngine
     from .scale_recorder import ScaleRecorder
+    from .timing import Program
 
     Bytes = npt.NDArray[np.uint8]
-    Line = npt.NDArray[np.int64]
-    Table = npt.NDArray[np.int64]
 
 
 class Checks(Enum):
@@ -85,14 +88,15 @@ def simulate(
         scalars: Signed 64-bit integers by name.
         entry: Name of the entry; the default one if None.
         functional: Whether to compute outputs.
-        timing: Whether to compute cycles. Without it instructions run in program order; with it,
-            in the order in which the pipes finish them, so that a missing flag shows.
+        timing: Whether to compute cycles. Without it instructions run in program order, cores taking
+            turns where they wait for each other; with it, in the order in which the pipes finish
+            them, so that a missing flag shows.
         checks: Whether reads of never-written bytes and flags left over are faults, warnings or
             ignored. What leaves its memory, divides by zero or waits for ever is always a fault.
         sum: The order in which products meet the accumulator, for the default cube.
         cube: Who multiplies, instead of the default engine.
         scales: Who keeps the scales that every mad finds, if anyone.
-        max_instructions: Instructions that each task may execute, scalar ones included.
+        max_instructions: Instructions that each core may execute in a task, scalar ones included.
 
     Raises:
         InputError: If a buffer or a scalar is missing, unknown or of the wrong size.
@@ -104,6 +108,7 @@ def simulate(
     sizes = {buffer.name: buffer.size_bytes for buffer in graph.buffers}
     run = _Launch(
         executable,
+        graph,
         target,
         GlobalMemory(sizes, images, filled=functional),
         cube if cube is not None else NumericsCube(Summation.of(sum)),
@@ -118,7 +123,7 @@ def simulate(
                 where = f"it happens in block {task.block} of {task.blocks}"
                 fault.note = where if fault.note is None else f"{fault.note}; {where}"
             raise
-    return run.result(graph)
+    return run.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +135,13 @@ class _Options:
     order: Summation
 
 
-class _Prepared:
-    """What is known of a kernel before it runs, made once a launch."""
-
-    def __init__(self, kernel: Kernel, target: Target) -> None:
-        self.decoded = decode(kernel)
-        self.occupancy = costs.occupancy(kernel, target)
-        self.moved = costs.moved_bytes(kernel).tolist()
-        self.paths = [costs.path_of(instruction) for instruction in kernel.program]
-        self.macs = costs.macs(kernel)
-        self.transfers = transfers(self.decoded)
-
-
 class _Launch:
     """The state of one launch."""
 
     def __init__(
         self,
         executable: Executable,
+        graph: TaskGraph,
         target: Target,
         gm: GlobalMemory,
         engine: CubeEngine,
@@ -155,50 +149,54 @@ class _Launch:
         scales: ScaleRecorder | None,
     ) -> None:
         self.executable = executable
+        self.graph = graph
         self.target = target
         self.gm = gm
         self.options = options
         self.scales = scales
-        self.core = Core(target, gm, engine, scales, order=options.order)
-        self.l2 = timing.L2(gm.size, target.l2_block_bytes)
+        self.cluster = Core(target, gm, engine, scales, order=options.order)
+        self.l2 = L2(gm.size, target.l2_block_bytes)
         self.now = costs.launch_cycles(target) if options.timing else 0
         self.runs: list[TaskRun] = []
         self.warnings: dict[str, SimulationFault] = {}
         self.macs = self.instructions = 0
         self.moved: dict[str, int] = {}
-        self._prepared: dict[int, _Prepared] = {}
+        self._prepared = {
+            index: prepare(executable.kernels[index], target)
+            for index in sorted({task.kernel for task in graph.tasks})
+        }
+        used = {each.core for programs in self._prepared.values() for each in programs}
+        self.cores = tuple(sorted(used)) or (ClusterCore.AIC,)
 
     def task(self, index: int, task: Task) -> None:
         """Run one task to its end."""
-        kernel = self.executable.kernels[task.kernel]
-        if task.kernel not in self._prepared:
-            self._prepared[task.kernel] = _Prepared(kernel, self.target)
         prepared = self._prepared[task.kernel]
-        decoded = prepared.decoded
         addresses = [self.gm.allocations[name].address for name in task.buffers]
-        views = bind_views(kernel, addresses)
-        stream = self._resolve(decoded, task)
-        problem = self.core.check_bounds(decoded, stream, views)
-        if problem is not None:
-            raise _fault(decoded, stream, problem)
-        timed = self._time(prepared, stream, views) if self.options.timing else None
+        limit = self.options.max_instructions
+        programs = [each.program(task, addresses, max_instructions=limit) for each in prepared]
+        for number, each in enumerate(programs):
+            problem = self.cluster.check_bounds(each.decoded, each.stream, each.views)
+            if problem is not None:
+                raise fault_in(programs, number, problem)
+        timed = self._time(programs) if self.options.timing else None
         if self.scales is not None:
             self.scales.task = index
         if self.options.functional:
-            self._execute(decoded, stream, views, timed)
-        run = TaskRun(index, 0, self.now, decoded, stream, timed, task.block, task.blocks)
+            self._execute(programs, timed)
+        cores = tuple(
+            CoreRun(self.cores.index(each.core), each.core, each.decoded, each.stream)
+            for each in programs
+        )
+        run = TaskRun(index, self.now, cores, timed, task.block, task.blocks)
         self.runs.append(run)
         self.now += run.cycles
-        self._count(prepared, stream)
+        for each, program in zip(prepared, programs, strict=True):
+            self._count(each, program)
 
-    def result(self, graph: TaskGraph) -> SimResult:
+    def result(self) -> SimResult:
         """Return what the launch found, after its last task."""
-        accounts = no_accounts(1)
-        for run in self.runs:
-            if run.timing is not None:
-                accounts[run.core] += run.timing.accounts
         outputs = (
-            {name: self.gm.view(buffer).copy() for name, buffer in graph.outputs.items()}
+            {name: self.gm.view(buffer).copy() for name, buffer in self.graph.outputs.items()}
             if self.options.functional
             else {}
         )
@@ -206,7 +204,8 @@ class _Launch:
             outputs=outputs,
             cycles=self.now,
             launch_cycles=costs.launch_cycles(self.target) if self.options.timing else 0,
-            accounts=accounts,
+            cores=self.cores,
+            accounts=self._accounts(),
             macs=self.macs,
             moved=self.moved,
             instructions=self.instructions,
@@ -214,63 +213,51 @@ class _Launch:
             tasks=tuple(self.runs),
         )
 
-    def _resolve(self, decoded: Decoded, task: Task) -> Stream:
-        try:
-            return resolve(
-                decoded,
-                task.scalars,
-                block=task.block,
-                blocks=task.blocks,
-                scalar_cycles=self.target.scalar_cycles,
-                branch_cycles=self.target.branch_taken_cycles,
-                max_instructions=self.options.max_instructions,
-            )
-        except ScalarFault as fault:
-            record = fault.record.tolist()
-            raise fault_of(decoded.kernel, record[1], record, ()) from None
+    def _accounts(self) -> npt.NDArray[np.int64]:
+        """Add up what the pipes did; a core without a program in a task has nothing to do then."""
+        accounts = no_accounts(len(self.cores))
+        for run in self.runs:
+            if run.timing is not None:
+                accounts[:, :, IDLE] += run.cycles
+                for core, account in zip(run.cores, run.timing.accounts, strict=True):
+                    accounts[core.number] += account
+                    accounts[core.number, :, IDLE] -= run.cycles
+        return accounts
 
-    def _time(self, prepared: _Prepared, stream: Stream, views: Table) -> timing.Timing:
-        decoded = prepared.decoded
-        timed = timing.run(
-            decoded,
-            stream,
-            occupancy=prepared.occupancy,
-            transfers=bind_transfers(prepared.transfers, decoded, views),
-            setting=timing.setting_of(self.target),
-            l2=self.l2,
-        )
+    def _time(self, programs: Sequence[Program]) -> timing.Timing:
+        timed = timing.run(programs, target=self.target, l2=self.l2)
         if not timed.finished:
-            raise deadlock(decoded, stream, timed)
-        for fault in leftover_flags(decoded, stream, timed):
+            raise deadlock(programs, timed)
+        for fault in leftover_flags(programs, timed):
             self._doubt(fault)
         if self.options.checks is not Checks.OFF:
             limit = self.target.flag_counter_max
-            for warning in overruns(decoded, stream, timed, limit=limit):
+            for warning in overruns(programs, timed, limit=limit):
                 self.warnings.setdefault(warning.message, warning)
         return timed
 
-    def _execute(
-        self, decoded: Decoded, stream: Stream, views: Table, timed: timing.Timing | None
-    ) -> None:
-        def on_problem(problem: Problem) -> None:
+    def _execute(self, programs: Sequence[Program], timed: timing.Timing | None) -> None:
+        def on_problem(number: int, problem: Problem) -> None:
             if problem.padding:
-                index = int(stream.static[problem.record])
-                warning = padding_warning(decoded.kernel, index, problem.fault)
-                self.warnings.setdefault(f"{decoded.kernel.name} {index} padding", warning)
+                kernel = programs[number].decoded.kernel
+                index = int(programs[number].stream.static[problem.record])
+                warning = padding_warning(kernel, index, problem.fault)
+                self.warnings.setdefault(f"{kernel.name} {index} padding", warning)
             elif problem.fault[0] == UNWRITTEN:
-                self._doubt(_fault(decoded, stream, problem))
+                self._doubt(fault_in(programs, number, problem))
             else:
-                raise _fault(decoded, stream, problem)
+                raise fault_in(programs, number, problem)
 
-        self.core.local.forget()
-        self.core.execute(
-            decoded,
-            stream,
-            views,
-            execution_order(decoded, stream, timed),
-            track=self.options.checks is not Checks.OFF,
-            on_problem=on_problem,
-        )
+        self.cluster.local.forget()
+        for number, records in effects(programs, timed, self.target):
+            self.cluster.execute(
+                programs[number].decoded,
+                programs[number].stream,
+                programs[number].views,
+                records,
+                track=self.options.checks is not Checks.OFF,
+                on_problem=partial(on_problem, number),
+            )
 
     def _doubt(self, fault: SimulationFault) -> None:
         """Raise, keep or drop a fault that `checks` decides about."""
@@ -282,28 +269,13 @@ class _Launch:
             case Checks.OFF:
                 pass
 
-    def _count(self, prepared: _Prepared, stream: Stream) -> None:
-        times = np.bincount(stream.static, minlength=len(prepared.decoded))
+    def _count(self, prepared: Prepared, program: Program) -> None:
+        times = np.bincount(program.stream.static, minlength=len(program.decoded))
         self.macs += int((times * prepared.macs).sum())
-        self.instructions += stream.executed
-        for path, size, count in zip(prepared.paths, prepared.moved, times, strict=True):
-            if path is not None and count:
-                self.moved[path] = self.moved.get(path, 0) + size * int(count)
-
-
-def execution_order(decoded: Decoded, stream: Stream, timed: timing.Timing | None) -> Line:
-    """Return the records that move or multiply data, in the order of their effects.
-
-    An instruction is executed as a whole when its pipe is done with it, ties by pipe, then by
-    program order. For a program whose flags are right that is some order that they allow; where
-    one is missing, a reader that does not wait finds what was there before. Without times it is
-    program order.
-    """
-    acting = np.flatnonzero(decoded.action[stream.static])
-    if timed is None:
-        return acting
-    pipe = decoded.pipe[stream.static[acting]]
-    return acting[np.lexsort((acting, pipe, timed.times.done[acting]))]
+        self.instructions += program.stream.executed
+        for path, moved in prepared.moved.items():
+            if size := int((times * moved).sum()):
+                self.moved[path] = self.moved.get(path, 0) + size
 
 
 def _images(host: HostProgram, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
@@ -330,9 +302,3 @@ def _images(host: HostProgram, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]
             raise InputError(message)
         images[name] = image.reshape(-1)
     return images
-
-
-def _fault(decoded: Decoded, stream: Stream, problem: Problem) -> SimulationFault:
-    index = int(stream.static[problem.record])
-    registers = stream.registers[problem.record].tolist()
-    return fault_of(decoded.kernel, index, problem.fault, registers)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..codegen.executable import Kernel
+    from ..codegen.isa.vocabulary import ClusterCore
 
 _WHAT_AXES = {
     Space.L0A: ("row", "k"),
@@ -38,7 +39,12 @@ def text_of(kernel: Kernel, index: int) -> str:
 
 
 def fault_of(
-    kernel: Kernel, index: int, fault: Sequence[int], registers: Sequence[int]
+    kernel: Kernel,
+    index: int,
+    fault: Sequence[int],
+    registers: Sequence[int],
+    *,
+    core: ClusterCore | None = None,
 ) -> SimulationFault:
     """Return the fault that an instruction of `kernel` raised.
 
@@ -47,10 +53,12 @@ def fault_of(
         index: The instruction.
         fault: The record, as `faultcodes` describes.
         registers: Values of its register operands.
+        core: Where it ran, if the kernel runs on several cores.
     """
     instruction = kernel.program[index]
     name = f"Instruction {index} ({instruction.mnemonic})"
-    note = f"in kernel {kernel.name!r}: {text_of(kernel, index)}"
+    where = "" if core is None else f" on {core.name}"
+    note = f"in kernel {kernel.name!r}{where}: {text_of(kernel, index)}"
     if instruction.row.has("view"):
         note += f"; its registers hold {' and '.join(str(value) for value in registers)}"
     hint = None

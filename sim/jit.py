@@ -20,7 +20,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _HERE = Path(__file__).parent
-_SOURCES = (_HERE, _HERE.parent / "codegen" / "isa")
+_SOURCES = (
+    _HERE,
+    _HERE.parent / "codegen" / "isa",
+    _HERE.parent / "ir" / "numerics",
+    _HERE.parent / "ir" / "dtypes",
+)
 
 
 def compiled(function: Callable[P, T]) -> Callable[P, T]:

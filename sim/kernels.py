@@ -1,7 +1,7 @@
 """The datapaths into L1 and from L1 on, one jitted function each.
 
 Every kernel has the form `kernel(memory, views, op, r0, r1, fault, mode) -> bool`: `op` holds the
-operands in the order that the kernel's first line names (the order of `decode.ACTIONS`), `r0` and
+operands in the order that the kernel's first line names (the order of `actions.ACTIONS`), `r0` and
 `r1` the values of its two registers, `mode` says how much is done. A kernel first checks its
 bounds, then moves bytes and, from `TRACK` on, their written masks the same way. It returns False
 and fills `fault` (see `faultcodes`) without having moved anything if a bound is broken.
@@ -85,6 +85,15 @@ def unwritten(memory: Memory, space: int, place: int, row: int, column: int, fau
     """Tell that an element at a place of the local bytes was never written."""
     fault[0], fault[1], fault[2] = UNWRITTEN, space, place - memory.bases[space]
     fault[3], fault[4] = row, column
+
+
+@inner
+def was_written(masks: Bytes) -> bool:
+    """Return whether all of these bytes were written; a loop without a way out goes many at once."""
+    met = np.uint8(0xFF)
+    for mask in masks:
+        met &= mask
+    return met == 0xFF
 
 
 @inner

@@ -79,7 +79,7 @@ def load_tile(
 
     Args:
         memory: The memories.
-        op: Operands in the order of `decode.ACTIONS`.
+        op: Operands in the order of `actions.ACTIONS`.
         a: Receives codes, one a byte, uint8 [m, k].
         b: uint8 [k, n].
         a_scales: Receives E8M0 codes, uint8 [m, G].

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import ElementType, MadInit
 from ..ir.dtypes import E1M2, DType
+from ..ir.dtypes.boxes import GROUP
 from ..ir.numerics.elements import Summation
 from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
 from ..ir.numerics.tables import scale_table, value_table
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.uint8]
     Floats = npt.NDArray[np.float32]
     Line = npt.NDArray[np.int64]
-
-GROUP: Final = 32
 
 DTYPES: Final = {
     ElementType.E4M3: DType.E4M3,
@@ -52,6 +51,8 @@ class MadTile:
         b_type: Element type of `b`.
         start: What the accumulator begins from, float32 [m, n]; the engine may overwrite it.
         init: Where that is from; `start` holds +0, or the bias in every row, accordingly.
+        addresses: Where the mad has c, a, b and the bias, bytes in L0C, L0A, L0B and the bias table,
+            for an engine with memories of its own.
     """
 
     a: Codes
@@ -62,6 +63,7 @@ class MadTile:
     b_type: ElementType
     start: Floats
     init: MadInit
+    addresses: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 class CubeEngine(Protocol):
@@ -113,12 +115,12 @@ def mad_mx(memory: Memory, op: Line, engine: CubeEngine, fault: Line, mode: int)
 
     Args:
         memory: The memories.
-        op: Operands in the order of `decode.ACTIONS`.
+        op: Operands in the order of `actions.ACTIONS`.
         engine: Who multiplies.
         fault: Receives the place of a never-written operand, or of non-zero padding.
         mode: As for a kernel.
     """
-    m, k, n = (int(value) for value in op[4:7])
+    c_at, a_at, b_at, bias_at, m, k, n = (int(value) for value in op[:7])
     a_type, b_type = ElementType(int(op[7])), ElementType(int(op[8]))
     groups = -(-k // GROUP)
     a, b = np.empty((m, k), np.uint8), np.empty((k, n), np.uint8)
@@ -130,8 +132,10 @@ def mad_mx(memory: Memory, op: Line, engine: CubeEngine, fault: Line, mode: int)
     if outcome == FAILED:
         return MadOutcome(done=False)
     init = MadInit(int(op[9]))
-    result = engine.multiply(MadTile(a, a_scales, b, b_scales, a_type, b_type, start, init))
+    addresses = (c_at, a_at, b_at, bias_at)
+    tile = MadTile(a, a_scales, b, b_scales, a_type, b_type, start, init, addresses)
+    result = engine.multiply(tile)
     assert result.shape == (m, n), "an engine returns one number per element of the tile"
     patterns = np.ascontiguousarray(result, np.float32).view(np.uint32)
-    store_tile(memory, int(op[0]), patterns)
+    store_tile(memory, c_at, patterns)
     return MadOutcome(done=True, padding=outcome == DIRTY)

@@ -1,6 +1,6 @@
 """The cube without scales, and the fixpipe with its whole datapath.
 
-The jitted loop checks bounds by `plain_mad_ok` and `fix_ok`, in the form of `kernels`; the rest works
+The jitted loop checks bounds by `plain_mad_ok`, `fix_to_gm_ok` and `fix_to_ub_ok`, in the form of `kernels`; the rest works
 on whole tiles in numpy.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 from ..codegen.isa.vocabulary import FixConvert, MadInit, PlainType, VectorType
 from ..ir.dtypes import BFloat16, DType, Float16, SimpleDType
 from ..ir.numerics.cast import CastMode, cast_codes
-from ..ir.numerics.functions import Unary, codes_of, unary
+from ..ir.numerics.functions import Binary, Unary, binary, codes_of, unary
 from ..ir.numerics.plain_matmul import matmul_plain
+from .actions import UNSCALED
 from .drain import accumulator_ok
 from .faultcodes import UNWRITTEN
 from .jit import inner
@@ -33,7 +34,7 @@ from .kernels import (
 )
 from .l0 import BIAS_INIT, load_accumulator, load_bias, store_tile
 from .tiles import WRITTEN, first_hole
-from .vector import DTYPES
+from .vector_plan import DTYPES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,12 +46,8 @@ if TYPE_CHECKING:
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
 
-_FP16_OPERANDS, _BF16_OPERANDS, _FP32_OPERANDS = (
-    int(each) for each in (PlainType.FP16, PlainType.BF16, PlainType.FP32)
-)
-_FP32, _BF16, _FP16, _INT32 = (
-    int(each) for each in (FixConvert.FP32, FixConvert.BF16, FixConvert.FP16, FixConvert.INT32)
-)
+_OPERAND_BYTES: Final = np.array([each.bits // 8 for each in PlainType])
+_STORED_BYTES: Final = np.array([each.bits // 8 for each in FixConvert])
 _SEGMENT: Final = 32
 _CUBE: Final = 16
 
@@ -61,12 +58,8 @@ def plain_mad_ok(
 ) -> bool:
     """Return whether all that a `mad` touches lies inside its memories; see `kernels`."""
     c, a, b, bias, m, k, n = op[0], op[1], op[2], op[3], op[4], op[5], op[6]
-    width = 1
-    if op[7] in (_FP16_OPERANDS, _BF16_OPERANDS):
-        width = 2
-    elif op[7] == _FP32_OPERANDS:
-        width = 4
-    boxes_m, boxes_n, boxes_k = -(-m // 16), -(-n // 16), -(-k * width // 32)
+    width = _OPERAND_BYTES[op[7]]
+    boxes_m, boxes_n, boxes_k = -(-m // _CUBE), -(-n // _CUBE), -(-k * width // _SEGMENT)
     if op[9] == BIAS_INIT and not local_ok(memory, SPACE.bias, bias, n * 4, fault):
         return False
     return (
@@ -92,12 +85,7 @@ def fix_to_ub_ok(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Return whether a tile in UB and an accumulator tile lie inside their memories."""
-    convert, width = op[5], 1
-    if convert in (_FP32, _INT32):
-        width = 4
-    elif convert in (_BF16, _FP16):
-        width = 2
-    size = (op[2] - 1) * op[8] * UNIT + op[3] * width
+    size = (op[2] - 1) * op[8] * UNIT + op[3] * _STORED_BYTES[op[5]]
     if not local_ok(memory, SPACE.ub, op[0], size, fault):
         return False
     return accumulator_ok(memory, op[1], op[2], op[3], op[4], fault)
@@ -108,7 +96,7 @@ def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> b
 
     Args:
         memory: The memories.
-        op: Operands in the order of `decode.ACTIONS`.
+        op: Operands in the order of `actions.ACTIONS`.
         order: The order in which products meet the accumulator.
         fault: Receives the place of a never-written operand.
         mode: As for a kernel.
@@ -136,11 +124,18 @@ def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> b
     return True
 
 
+def begun(op: Line, *, anew: bool) -> Line:
+    """Return the operands of a `mad_if` as those of a `mad`, whose sums begin as a register says."""
+    operands = op.copy()
+    operands[9] = MadInit.ZERO if anew else MadInit.ACC
+    return operands
+
+
 def fix_to_gm(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Store accumulator elements, converted, to a window; bounds have been checked."""
-    codes = _converted(memory, op, fault, report=mode >= REPORT)
+    codes = _converted(memory, op, int(op[7]), fault, report=mode >= REPORT)
     if codes is None:
         return False
     view: list[int] = views[op[0]].tolist()
@@ -157,7 +152,7 @@ def fix_to_gm(
 
 def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
     """Store accumulator elements, converted, to UB; bounds have been checked."""
-    codes = _converted(memory, op, fault, report=mode >= REPORT)
+    codes = _converted(memory, op, UNSCALED, fault, report=mode >= REPORT)
     if codes is None:
         return False
     width = codes.dtype.itemsize
@@ -170,14 +165,17 @@ def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
     return True
 
 
-def _converted(memory: Memory, op: Line, fault: Line, *, report: bool) -> Codes | None:
-    """Return codes [rows, cols] of the converted type, or None and a fault."""
+def _converted(memory: Memory, op: Line, scale: int, fault: Line, *, report: bool) -> Codes | None:
+    """Return codes [rows, cols] of the converted type, scaled before, or None and a fault."""
     rows, cols, boxes, convert = int(op[2]), int(op[3]), int(op[4]), FixConvert(int(op[5]))
     words = np.empty((rows, cols), np.uint32)
     if not load_accumulator(memory, int(op[1]), boxes * _CUBE, words, fault, report):
         return None
     if convert is FixConvert.INT32:
         return words
+    if scale != UNSCALED:
+        made = binary(Binary.MUL, words, np.array(scale, np.uint32), DType.Float32)
+        words = made.astype(np.uint32)
     if op[6]:
         words = unary(Unary.RELU, words, DType.Float32).astype(np.uint32)
     match convert:

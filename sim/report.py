@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import FieldKind, Pipe
 from .decode import PIPES, Role, flag_text
-from .pipes import ACCOUNT_WORDS, BUSY
+from .pipe_tables import ACCOUNT_WORDS, BUSY, PARTNER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..codegen.isa.program import Instruction
+    from ..codegen.isa.vocabulary import ClusterCore
     from ..ir.errors import SimulationFault
     from .decode import Decoded
     from .scalar import Stream
@@ -40,7 +41,7 @@ EVENT_DTYPE = np.dtype(
     ]
 )
 """One event: where, from when to when (cycles since the launch), when its effects were there, which
-instruction of the task's kernel, which record of the task, and the number that a set_flag and the
+instruction of the core's program, which record of its stream, and the number that a set_flag and the
 wait_flag that took it share (-1 for all else)."""
 
 
@@ -49,7 +50,7 @@ class TimelineEvent:
     """What a pipe of a core did from one cycle to another.
 
     Attributes:
-        core: Number of the core.
+        core: Number of the core, an index into the `cores` of the result.
         pipe: Name of the pipe.
         name: The mnemonic.
         start: First cycle.
@@ -70,25 +71,38 @@ class TimelineEvent:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CoreRun:
+    """What one core had of a task.
+
+    Attributes:
+        number: Number of the core, an index into the `cores` of the result.
+        core: Which core of its cluster.
+        decoded: The program that it ran.
+        stream: Its resolved instructions.
+    """
+
+    number: int
+    core: ClusterCore
+    decoded: Decoded
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TaskRun:
     """One task, as it went.
 
     Attributes:
         index: Number of the task.
-        core: Where it ran.
         start: First cycle, counted from the launch.
-        decoded: Its kernel.
-        stream: Its resolved instructions.
-        timing: Their times, or None if the run was not timed.
+        cores: The cores that ran it, at the same time; two for a kernel with a mate.
+        timing: The times of these cores, in their order, or None if the run was not timed.
         block: Number of the block of its grid.
         blocks: Blocks of the grid.
     """
 
     index: int
-    core: int
     start: int
-    decoded: Decoded
-    stream: Stream
+    cores: tuple[CoreRun, ...]
     timing: Timing | None
     block: int = 0
     blocks: int = 1
@@ -108,8 +122,9 @@ class SimResult:
             functional execution.
         cycles: All cycles, the launch included; 0 without timing.
         launch_cycles: Those before the first instruction.
+        cores: The cores of the cluster that the launch has work for.
         accounts: Per core and pipe, cycles by what the pipe did, int64 [cores, pipes,
-            ACCOUNT_WORDS] in the columns of `pipes`; each line sums to `cycles - launch_cycles`.
+            ACCOUNT_WORDS] in the columns of `pipe_tables`; each line sums to `cycles - launch_cycles`.
         macs: Multiplications, valid elements only.
         moved: Path ("L1->L0A") to bytes.
         instructions: Executed instructions, scalar ones included.
@@ -120,6 +135,7 @@ class SimResult:
     outputs: Mapping[str, npt.NDArray[np.uint8]]
     cycles: int
     launch_cycles: int
+    cores: tuple[ClusterCore, ...]
     accounts: Table
     macs: int
     moved: Mapping[str, int]
@@ -129,7 +145,7 @@ class SimResult:
 
     @property
     def pipes(self) -> tuple[dict[str, int], ...]:
-        """Busy cycles by pipe name, one dictionary a core."""
+        """Busy cycles by pipe name, one dictionary for each of `cores`."""
         return tuple(
             {Pipe(pipe).name: int(core[pipe, BUSY]) for pipe in range(PIPES)}
             for core in self.accounts
@@ -148,8 +164,11 @@ class SimResult:
     @cached_property
     def timeline(self) -> list[TimelineEvent]:
         """The events as objects that name instructions and source lines."""
-        runs = {run.index: run for run in self.tasks}
-        return [_timeline_event(event, runs[int(event["task"])]) for event in self.events]
+        runs = {(run.index, part.number): (run, part) for run in self.tasks for part in run.cores}
+        return [
+            _timeline_event(event, *runs[int(event["task"]), int(event["core"])])
+            for event in self.events
+        ]
 
 
 def no_accounts(cores: int) -> Table:
@@ -158,36 +177,41 @@ def no_accounts(cores: int) -> Table:
 
 
 def _events_of(run: TaskRun) -> npt.NDArray[Any]:
+    """Return the events of a task, one core's behind another's, as its timing has its records."""
     assert run.timing is not None, "only a timed task has events"
-    times, static = run.timing.times, run.stream.static
+    events = np.concatenate([_events_on(place, run, run.timing) for place in range(len(run.cores))])
+    partner = run.timing.state.records[:, PARTNER]
+    own = np.arange(len(events))
+    events["flow"] = np.where(events["role"] == Role.WAIT, partner, np.where(partner >= 0, own, -1))
+    return events
+
+
+def _events_on(place: int, run: TaskRun, timing: Timing) -> npt.NDArray[Any]:
+    part, times = run.cores[place], timing.times(place)
+    static = part.stream.static
     events = np.zeros(len(static), EVENT_DTYPE)
-    events["core"], events["task"] = run.core, run.index
-    events["pipe"], events["role"] = run.decoded.pipe[static], run.decoded.role[static]
+    events["core"], events["task"] = part.number, run.index
+    events["pipe"], events["role"] = part.decoded.pipe[static], part.decoded.role[static]
     events["instruction"], events["record"] = static, np.arange(len(static))
     is_set = events["role"] == Role.SET
     # A set_flag takes no time of its pipe; it is shown when it takes effect.
     events["start"] = np.where(is_set, times.done, times.start) + run.start
     events["end"] = np.where(is_set, times.done, times.end) + run.start
     events["done"] = times.done + run.start
-    taken = run.timing.queues.taken
-    waits = np.flatnonzero(taken >= 0)
-    events["flow"] = -1
-    events["flow"][waits] = taken[waits]
-    events["flow"][taken[waits]] = taken[waits]
     return events
 
 
-def _timeline_event(event: Any, run: TaskRun) -> TimelineEvent:
+def _timeline_event(event: Any, run: TaskRun, part: CoreRun) -> TimelineEvent:
     index = int(event["instruction"])
-    kernel = run.decoded.kernel
+    kernel = part.decoded.kernel
     instruction, span = kernel.program[index], kernel.span(index)
     args: dict[str, Any] = {"kernel": kernel.name, "instruction": index}
     if run.blocks > 1:
         args["block"] = f"{run.block} of {run.blocks}"
-    if run.decoded.role[index] in (Role.SET, Role.WAIT):
-        args |= {"flag": flag_text(int(run.decoded.flags[index]))}
+    if part.decoded.role[index] in (Role.SET, Role.WAIT):
+        args |= {"flag": flag_text(int(part.decoded.flags[index]), part.core)}
     else:
-        args |= _operands(instruction, run.stream.registers[int(event["record"])].tolist())
+        args |= _operands(instruction, part.stream.registers[int(event["record"])].tolist())
     if event["done"] != event["end"]:
         args["done_cycle"] = int(event["done"])
     if event["flow"] >= 0:

@@ -33,10 +33,9 @@ _LARGEST_CHUNK: Final = 1 << 20
 
 _PC, _EXECUTED, _CYCLES, _STATE, _CURSOR_WORDS = 0, 1, 2, 3, 4
 _RUNNING, _HALTED, _FAULTED = 0, 1, 2
-_MOST_NEGATIVE: Final = -(1 << 63)
 
-_ISSUE, _NOP, _HALT, _MOVI, _LDPARAM = (
-    int(op) for op in (ScalarOp.ISSUE, ScalarOp.NOP, ScalarOp.HALT, ScalarOp.MOVI, ScalarOp.LDPARAM)
+_ISSUE, _HALT, _MOVI, _LDPARAM = (
+    int(op) for op in (ScalarOp.ISSUE, ScalarOp.HALT, ScalarOp.MOVI, ScalarOp.LDPARAM)
 )
 _JUMP, _BEQZ, _BNEZ, _BLT = (
     int(op) for op in (ScalarOp.JUMP, ScalarOp.BEQZ, ScalarOp.BNEZ, ScalarOp.BLT)

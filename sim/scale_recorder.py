@@ -45,7 +45,7 @@ class ScaleRecorder:
 
         Args:
             memory: The memories of the core.
-            op: Operands of the mad in the order of `decode.ACTIONS`.
+            op: Operands of the mad in the order of `actions.ACTIONS`.
             instruction: Index of the mad in its kernel.
         """
         a, b, m, k, n = (int(op[place]) for place in (1, 2, 4, 5, 6))

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ..codegen.isa.vector_rules import GROUP, UB_UNIT
+from ..codegen.isa.vector_rules import UB_UNIT
 from ..codegen.isa.vocabulary import Axis, ElementType, VectorType
+from ..ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP
 from .faultcodes import UNWRITTEN
 from .kernels import SPACE
 
@@ -25,7 +26,6 @@ MAX_TILES: Final = 3
 """Tiles of one instruction."""
 
 _BYTE: Final = 8
-_BOX_BYTES: Final = 32
 WRITTEN: Final = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 """The mask of an element that was written, by its bytes."""
 
@@ -114,8 +114,8 @@ def tiles_of(mnemonic: str, named: Mapping[str, int]) -> tuple[Tile, ...]:
 def _result(mnemonic: str, named: Mapping[str, int], bits: int) -> Tile:
     rows, cols = named["rows"], named["cols"]
     if mnemonic == "v_scale_boxes":
-        boxes = -(-rows // 16) * -(-cols // 2)
-        return Tile(named["dst"], boxes, _BOX_BYTES, 1, _BYTE)
+        boxes = -(-rows // BOX_ROWS) * -(-cols // BOX_GROUPS)
+        return Tile(named["dst"], boxes, BOX_BYTES, 1, _BYTE)
     shape = (rows, 1) if named["axis"] == Axis.ROW else (1, cols)
     return Tile(named["dst"], *shape, 0, bits)
 

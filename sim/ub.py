@@ -23,6 +23,7 @@ from .kernels import (
     fill_bytes,
     local_ok,
     unwritten,
+    was_written,
     whole_bytes_ok,
     window_ok,
 )
@@ -98,6 +99,8 @@ def _store(memory: Memory, source: int, target: int, size: int, mode: int) -> No
 @inner
 def _hole(memory: Memory, source: int, size: int) -> int:
     """Return the first of `size` bytes from place `source` on that was never written, or -1."""
+    if was_written(memory.written[source : source + size]):
+        return -1
     for i in range(size):
         if memory.written[source + i] != 0xFF:
             return i

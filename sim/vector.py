@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ..codegen.isa.vector_rules import FLOAT_TYPES
 from ..codegen.isa.vocabulary import (
     Axis,
     ElementType,
@@ -20,62 +21,77 @@ from ..codegen.isa.vocabulary import (
     VectorType,
     VectorUnary,
 )
-from ..ir.dtypes import (
-    BFloat16,
-    DType,
-    Float16,
-    Int16,
-    Int64,
-    SimpleDType,
-    UInt8,
-    UInt16,
-    UInt32,
-)
+from ..ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
 from ..ir.errors import IRValueError
-from ..ir.numerics.block_format import InfinityPolicy, ScaleRule, block_format_of
+from ..ir.numerics.block_format import InfinityPolicy, block_format_of
 from ..ir.numerics.cast import CastMode, cast_codes
 from ..ir.numerics.fast_quantize import quantize_groups
 from ..ir.numerics.functions import Binary, Comparison, Unary, binary, compare, numbers, unary
 from ..ir.numerics.reductions import Reduction, reduce
+from . import vector_compute
 from .faultcodes import NO_RESULT
 from .kernels import REPORT, TRACK
 from .tiles import WRITTEN, Tile, read, tiles_of, view_of, write
+from .vector_cast import forms, recast
+from .vector_layout import lay_out
+from .vector_plan import DTYPES, MEANING, MX, RULES, TYPE, Meaning, recipes
+from .vector_quantise import quantise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
     from ..codegen.isa.program import Instruction
+    from ..ir.dtypes import SimpleDType
     from .kernels import Memory
 
     Codes = npt.NDArray[np.unsignedinteger[Any]]
     Line = npt.NDArray[np.int64]
+    Entry = Callable[[Memory, Line, int, int], bool]
 
-DTYPES: Final[dict[VectorType, SimpleDType]] = {
-    VectorType.FP32: DType.Float32,
-    VectorType.FP16: Float16,
-    VectorType.BF16: BFloat16,
-    VectorType.INT8: DType.Int8,
-    VectorType.UINT8: UInt8,
-    VectorType.INT16: Int16,
-    VectorType.UINT16: UInt16,
-    VectorType.INT32: DType.Int32,
-    VectorType.UINT32: UInt32,
-    VectorType.INT64: Int64,
-    VectorType.E4M3: DType.E4M3,
-    VectorType.E5M2: DType.E5M2,
-    VectorType.E2M1: DType.E2M1,
+_PYTHON, _QUANTISE, _RECAST = (
+    int(meaning) for meaning in (Meaning.PYTHON, Meaning.QUANTISE, Meaning.RECAST)
+)
+_PAIRS = vector_compute.float_pairs, vector_compute.integer_pairs
+_COMPUTED: Final[dict[int, tuple[Entry, Entry]]] = {
+    Meaning.UNARY: (vector_compute.float_unary, vector_compute.integer_unary),
+    Meaning.BINARY: _PAIRS,
+    Meaning.NUMBER: _PAIRS,
+    Meaning.EXPAND: _PAIRS,
+    Meaning.COMPARE: _PAIRS,
+    Meaning.COMPARE_NUMBER: _PAIRS,
+    Meaning.REDUCE: (vector_compute.float_reduce, vector_compute.integer_reduce),
+    Meaning.CAST: (vector_compute.cast, vector_compute.cast),
 }
-"""What each element type of a tile is."""
+"""What computes with floats, and what with integers."""
 
-_MX: Final = {
-    ElementType.E4M3: DType.MXFP8_E4M3,
-    ElementType.E5M2: DType.MXFP8_E5M2,
-    ElementType.E2M1: DType.MXFP4,
-}
-_RULES: Final = {QuantRule.FLOOR: ScaleRule.FLOOR, QuantRule.NV: ScaleRule.NV}
-_BOX_ROWS: Final = 16
+
+def execute_compiled(memory: Memory, line: Line, registers: Sequence[int], mode: int) -> bool:
+    """Execute a vector instruction, whose bounds have been checked, in compiled code.
+
+    Args:
+        memory: The memories of its core.
+        line: The instruction, as `vector_plan` has it.
+        registers: Values of its register operands, in order.
+        mode: As for a kernel of `kernels`.
+
+    Returns:
+        Whether it was done; if not, it is for :func:`execute` to do it, or to tell what is wrong.
+    """
+    meaning = int(line[MEANING])
+    if meaning == _PYTHON:
+        return False
+    if meaning == _QUANTISE:
+        return quantise(memory, line, recipes(), mode)
+    if meaning == _RECAST:
+        return recast(memory, line, forms(), mode)
+    first, second = registers
+    if meaning in _COMPUTED:
+        of_floats, of_integers = _COMPUTED[meaning]
+        entry = of_floats if int(line[TYPE]) in FLOAT_TYPES else of_integers
+        return entry(memory, line, first, mode)
+    return lay_out(memory, line, first, second, mode)
 
 
 def execute(
@@ -184,7 +200,7 @@ def _expand(each: Instruction, operands: Sequence[Codes], dtype: SimpleDType) ->
 def _quantise(each: Instruction, source: Codes, dtype: SimpleDType) -> list[Codes]:
     x = np.ascontiguousarray(numbers(source, dtype), np.float32)
     rows, cols = x.shape
-    form = block_format_of(_MX[ElementType(each["element"])])
+    form = block_format_of(MX[ElementType(each["element"])])
     codes = np.empty((rows, cols, 1), np.uint8)
     scales = np.empty((rows, cols // form.block, 1), np.uint8)
     quantize_groups(
@@ -192,7 +208,7 @@ def _quantise(each: Instruction, source: Codes, dtype: SimpleDType) -> list[Code
         codes,
         scales,
         form,
-        rule=_RULES[QuantRule(each["rule"])],
+        rule=RULES[QuantRule(each["rule"])],
         infinity=InfinityPolicy.NAN,
     )
     return [codes[:, :, 0], scales[:, :, 0]]
@@ -201,11 +217,11 @@ def _quantise(each: Instruction, source: Codes, dtype: SimpleDType) -> list[Code
 def _boxes(scales: Codes) -> Codes:
     """Return uint8 [rows, groups] as boxes of 16 rows x 2 groups, one box a line."""
     rows, groups = scales.shape
-    tall, pairs = -(-rows // _BOX_ROWS), -(-groups // 2)
-    whole = np.zeros((tall * _BOX_ROWS, pairs * 2), np.uint8)
+    tall, pairs = -(-rows // BOX_ROWS), -(-groups // BOX_GROUPS)
+    whole = np.zeros((tall * BOX_ROWS, pairs * BOX_GROUPS), np.uint8)
     whole[:rows, :groups] = scales
-    boxes = whole.reshape(tall, _BOX_ROWS, pairs, 2).transpose(0, 2, 1, 3)
-    return boxes.reshape(tall * pairs, _BOX_ROWS * 2)
+    boxes = whole.reshape(tall, BOX_ROWS, pairs, BOX_GROUPS).transpose(0, 2, 1, 3)
+    return boxes.reshape(tall * pairs, BOX_BYTES)
 
 
 def _select(
@@ -222,7 +238,7 @@ def _select(
 def _move(memory: Memory, dst: Tile, src: Tile, registers: Sequence[int], mode: int) -> None:
     """Copy a tile and, from `TRACK` on, its written masks."""
     source, target = (
-        tile._replace(address=tile.address + register * 32)
+        tile._replace(address=tile.address + register)
         for tile, register in zip((src, dst), registers, strict=True)
     )
     for masks in (False, True) if mode >= TRACK else (False,):

@@ -21,7 +21,7 @@ import numpy as np
 from ..ir.dtypes import BlockScaledDType
 from ..ir.errors import InputError, UserError
 from ..ir.numerics.mxarray import MXArray
-from .bits import ElementType
+from .bits import ElementType, is_of_ml_dtypes, without_void
 from .whole import written_whole
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def save_arrays(path: Path, arrays: Mapping[str, Array | MXArray]) -> None:
 def load_arrays(path: Path) -> dict[str, Array | MXArray]:
     """Return the arrays of an `.npz` file, as :func:`save_arrays` or `numpy.savez` wrote it.
 
-    They come in the order in which they were written.
+    They come in the order in which they were written. What `numpy.savez` wrote of the types of
+    ml_dtypes comes as unsigned integers: such a file does not tell which type it was.
 
     Raises:
         InputError: The file cannot be read, is no `.npz` file, or says of its members what is not so.
@@ -124,18 +125,19 @@ def _parts(name: str, array: Array | MXArray) -> tuple[dict[str, Array], Any]:
         if array.tensor_scale is not None:
             parts[f"{name}.tensor_scale"] = np.array(array.tensor_scale)
         return parts, {"dtype": array.dtype.name, "axis": array.axis}
+    array = without_void(array)
     kind = ElementType.of(array.dtype)
     if kind is None:
         message = f"{name!r} must be an array of integers or floats, not of {array.dtype}"
         raise InputError(message)
-    if getattr(ml_dtypes, kind.name, None) is None:
+    if not is_of_ml_dtypes(array.dtype):
         return {name: array}, None
     return {name: array.view(f"u{array.dtype.itemsize}")}, kind.name
 
 
 def _members(archive: Any) -> dict[str, Array]:
     with archive:
-        return {str(name): archive[name] for name in archive.files}
+        return {str(name): without_void(archive[name]) for name in archive.files}
 
 
 def _types(path: Path, text: Array | None) -> dict[str, Any]:

@@ -59,6 +59,36 @@ class ElementType:
         return cls(dtype.name, int(limits.bits), is_float=is_float, is_signed=is_signed)
 
 
+def without_void(array: Array) -> Array:
+    """Return nameless bytes, as which numpy stores the types of ml_dtypes, as unsigned integers.
+
+    Any other array comes back as it is.
+    """
+    carrier = _CARRIERS.get(array.dtype.itemsize)
+    nameless = array.dtype.type is np.void and array.dtype.names is None
+    return array.view(carrier) if nameless and carrier is not None else array
+
+
+def of_one_type(one: Array, other: Array) -> tuple[Array, Array]:
+    """Return bit patterns beside elements of a type of ml_dtypes as elements of that type.
+
+    Bit patterns are nameless bytes, or unsigned integers of that type's item size: numpy's files
+    cannot name the types of ml_dtypes.
+    """
+    one, other = without_void(one), without_void(other)
+    return _read_as(one, other.dtype), _read_as(other, one.dtype)
+
+
+def is_of_ml_dtypes(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a type is one that ml_dtypes adds to numpy's own."""
+    return getattr(ml_dtypes, dtype.name, None) is dtype.type
+
+
+def _read_as(array: Array, dtype: np.dtype[Any]) -> Array:
+    is_codes = array.dtype == _CARRIERS.get(dtype.itemsize)
+    return array.view(dtype) if is_codes and is_of_ml_dtypes(dtype) else array
+
+
 def codes(array: Array, kind: ElementType) -> Array:
     """Return the bit patterns of `array` as unsigned integers of its item size, flat, row-major.
 

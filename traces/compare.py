@@ -57,7 +57,8 @@ def compare(
 
     Args:
         actual: An array, a mapping of output names to arrays, or a run, whose `outputs` are meant.
-        golden: The same, with the same names, shapes and dtypes.
+        golden: The same, with the same names, shapes and dtypes. Where one side has a dtype of
+            ml_dtypes, the other may have its codes, as unsigned integers or as nameless bytes.
         rule: `exact`, `ulp:N`, `close:rtol,atol` (of the golden value) or `fraction:tol,share`
             (at most that share of an output's elements beyond `close:tol,tol`).
         tile: Shape of the tiles that outputs were computed in, for all or by name; by default what

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..ir.errors import InputError
-from .bits import Array, ElementType, codes, distances, positions
+from .bits import Array, ElementType, codes, distances, is_of_ml_dtypes, of_one_type, positions
 from .rules import Rule, broken
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def _listed(names: Mapping[str, object]) -> str:
 
 
 def _pair(name: str, actual: Array, golden: Array, rule: Rule) -> Pair:
+    actual, golden = of_one_type(actual, golden)
     kind = _common_type(name, actual, golden)
     actual_words, golden_words = codes(actual, kind), codes(golden, kind)
     suspects = np.flatnonzero(actual_words != golden_words)
@@ -134,8 +135,9 @@ def _pair(name: str, actual: Array, golden: Array, rule: Rule) -> Pair:
 
 def _common_type(name: str, actual: Array, golden: Array) -> ElementType:
     if actual.dtype.newbyteorder("=") != golden.dtype.newbyteorder("="):
-        message = f"actual {name!r} must be {golden.dtype.name}, not {actual.dtype.name}"
-        raise InputError(message)
+        names = (actual.dtype.name, golden.dtype.name)
+        message = f"actual and golden {name!r} must be of one type, not {names[0]} and {names[1]}"
+        raise InputError(message, hint=_how_to_agree(actual.dtype, golden.dtype))
     if actual.shape != golden.shape:
         message = f"actual {name!r} must have the shape {golden.shape}, not {actual.shape}"
         raise InputError(message)
@@ -144,3 +146,13 @@ def _common_type(name: str, actual: Array, golden: Array) -> ElementType:
         message = f"{name!r} must hold integers or floats of 1, 2, 4 or 8 bytes, not {golden.dtype}"
         raise InputError(message)
     return kind
+
+
+def _how_to_agree(one: np.dtype[Any], other: np.dtype[Any]) -> str | None:
+    narrow = one if is_of_ml_dtypes(one) else other
+    if not is_of_ml_dtypes(narrow):
+        return None
+    return (
+        f".astype(ml_dtypes.{narrow.name}) rounds to it; codes in uint{8 * narrow.itemsize} are "
+        f"taken for {narrow.name}, too"
+    )

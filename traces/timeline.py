@@ -85,7 +85,11 @@ class _Placed:
 
 
 def chrome_trace(
-    events: Iterable[TimelineEvent], *, clock_hz: float, pipes: Sequence[str] = ()
+    events: Iterable[TimelineEvent],
+    *,
+    clock_hz: float,
+    pipes: Sequence[str] = (),
+    cores: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return `events` as a Chrome trace, ready to be written as JSON.
 
@@ -95,6 +99,7 @@ def chrome_trace(
         events: What happened, in any order.
         clock_hz: Cycles in a second.
         pipes: Names of pipes in the order in which a viewer shows them; others follow.
+        cores: What the cores are, by their numbers.
     """
     assert clock_hz > 0, "the machine record guarantees a clock"
     placed = _spread_over_lanes(events)
@@ -113,7 +118,7 @@ def chrome_trace(
     return {
         "displayTimeUnit": "ns",
         "otherData": {"clock_hz": clock_hz},
-        "traceEvents": _names(threads) + timed,
+        "traceEvents": _names(threads, cores) + timed,
     }
 
 
@@ -210,11 +215,14 @@ def _arrows(
     return records
 
 
-def _names(threads: Mapping[tuple[int, str, int], int]) -> list[dict[str, Any]]:
+def _names(
+    threads: Mapping[tuple[int, str, int], int], cores: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return the records that name and order processes and threads."""
     records: list[dict[str, Any]] = []
     for core in dict.fromkeys(core for core, _, _ in threads):
-        records.append(_metadata("process_name", core, 0, {"name": f"core {core}"}))
+        name = f"core {core}: {cores[core]}" if core < len(cores) else f"core {core}"
+        records.append(_metadata("process_name", core, 0, {"name": name}))
         records.append(_metadata("process_sort_index", core, 0, {"sort_index": core}))
     for (core, pipe, lane), thread in threads.items():
         name = pipe if lane == 0 else f"{pipe} ({lane + 1})"

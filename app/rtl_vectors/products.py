@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...codegen.isa.vocabulary import ElementType, MadInit
-from ...ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
+from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP
 from ...ir.numerics import decode, pack_scales_a
+from ...rtl.scale_decode.unit import first_record_cycle
 from ...sim.matmul import DTYPES, MadTile, NumericsCube
+from ...sim.scale_supply import starved_with_two_boxes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,14 +39,17 @@ def dot_cases() -> list[dict[str, Any]]:
     return [
         {
             "name": f"{a.name} by {b.name}, {kind}",
-            "words": _dot_words(a, b, np.random.default_rng([_SEED, a, b, special]), special),
+            **_dot_words(a, b, np.random.default_rng([_SEED, a, b, special]), special),
         }
         for a, b in _MIXES
         for special, kind in enumerate(("finite numbers", "any codes"))
     ]
 
 
-def _dot_words(a: ElementType, b: ElementType, rng: np.random.Generator, special: int) -> Any:
+def _dot_words(
+    a: ElementType, b: ElementType, rng: np.random.Generator, special: int
+) -> dict[str, Any]:
+    """Return the words of sums, and which step each sum follows."""
     steps: list[dict[str, Any]] = []
     sums: list[int] = []
     elements = _LINE_BYTES * 8 // a.bits
@@ -71,7 +76,11 @@ def _dot_words(a: ElementType, b: ElementType, rng: np.random.Generator, special
                 }
             )
         sums.append(int(_product(tile).view(np.uint32)[0, 0]))
-    return {"i": steps, "o": sums}
+    lasts = [place for place, step in enumerate(steps) if step["last"]]
+    return {
+        "words": {"i": steps, "o": sums},
+        "follows": {"o": {"stream": "i", "words": lasts}},
+    }
 
 
 def _line(codes: Codes, bits: int) -> str:
@@ -114,6 +123,7 @@ _MADS: Final = (
     _Mad(ElementType.E5M2, ElementType.E5M2, 1, 1, 1, MadInit.ACC, special=1),
     _Mad(ElementType.E2M1, ElementType.E1M2, 33, 161, 17, MadInit.BIAS),
     _Mad(ElementType.E1M2, ElementType.E2M1, 16, 224, 40, MadInit.ZERO, special=1),
+    _Mad(ElementType.E5M2, ElementType.E4M3, 1, 161, 1, MadInit.ACC),
 )
 
 
@@ -142,6 +152,7 @@ def _cube_case(mad: _Mad, number: int, beat_bytes: int) -> dict[str, Any]:
         "name": mad.name,
         "words": {"mad": [{**mad_word, "init": int(mad.init), **places}]},
         "steps": len(before) * -(-mad.k * mad.a.bits // (_LINE_BYTES * 8)),
+        "starved_cycles": _starved_cycles(mad, len(before), beat_bytes),
         "done": 1,
         "memories": {
             "l0a": _lines(tile.a, mad.a.bits),
@@ -161,6 +172,19 @@ def _cube_case(mad: _Mad, number: int, beat_bytes: int) -> dict[str, Any]:
             "result": _patterns(result),
         },
     }
+
+
+def _starved_cycles(mad: _Mad, tiles: int, beat_bytes: int) -> int:
+    """Return the cycles in which the cube waits for scales, of which none are read ahead."""
+    first_record = first_record_cycle(beat_bytes)
+    return starved_with_two_boxes(
+        tiles=tiles,
+        groups=-(-mad.k // GROUP),
+        paired=mad.a.bits < 8,
+        beats=BOX_BYTES // beat_bytes,
+        first_record=first_record,
+        head=first_record,
+    )
 
 
 def _patterns(values: Floats) -> list[list[str]]:

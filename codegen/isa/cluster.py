@@ -62,6 +62,7 @@ def _flag(name: str, what: str) -> tuple[Field, ...]:
     )
 
 
+_PAIR_RULE = Rule("a_type and b_type are the same or both FP8", _plain_pair)
 BIAS_RULE = Rule("bias is 0 unless init is bias", _bias_only_with_bias)
 _PIPE = Rule("pipe is a single pipe", _single_pipe)
 _FIX_FIELDS = (
@@ -85,7 +86,19 @@ def _integers_stay(values: Values) -> str | None:
     return None
 
 
+def _number(values: Values) -> str | None:
+    exponent = values["scale"] >> 23 & 0xFF
+    return None if exponent < 0xFF else f"scale must be finite, not {values['scale']:#010x}"
+
+
 _STAY = Rule("relu is 0 with int32", _integers_stay)
+_FLOATS = Rule(
+    "convert is not int32",
+    lambda values: (
+        "convert must be of FP32 sums, not int32" if values["convert"] == FixConvert.INT32 else None
+    ),
+)
+_FINITE = Rule("scale is finite", _number)
 _SOURCE_ROWS = Rule(
     "rows is at most 16 * src_boxes",
     lambda values: (
@@ -147,10 +160,29 @@ MAD: tuple[Row, ...] = (
         ),
         reads=(Space.L0A, Space.L0B, Space.BIAS, Space.L0C),
         writes=(Space.L0C,),
-        rules=(
-            Rule("a_type and b_type are the same or both FP8", _plain_pair),
-            BIAS_RULE,
+        rules=(_PAIR_RULE, BIAS_RULE),
+    ),
+    Row(
+        "mad_if",
+        0x82,
+        Pipe.M,
+        TimingClass.PLAIN_MAD,
+        "Does what mad does, its sums started by a register: from +0 where xz is not 0, from the "
+        "accumulator where it is.",
+        (
+            addr("c", 8, Space.L0C, "Element (0, 0) of the accumulator."),
+            addr("a", 28, Space.L0A, "Element (0, 0) of the left operand."),
+            addr("b", 46, Space.L0B, "Element (0, 0) of the right operand."),
+            reg("xz", 64, "Whether the accumulator begins anew."),
+            imm("m", 78, 12, "Rows of the result.", least=1, most=MAD_LIMIT),
+            imm("k", 90, 12, "Elements of each sum.", least=1, most=MAD_LIMIT),
+            imm("n", 102, 12, "Columns of the result.", least=1, most=MAD_LIMIT),
+            enum("a_type", 114, 4, PlainType, "Element type in L0A."),
+            enum("b_type", 118, 4, PlainType, "Element type in L0B."),
         ),
+        reads=(Space.L0A, Space.L0B, Space.L0C),
+        writes=(Space.L0C,),
+        rules=(_PAIR_RULE,),
     ),
 )
 """The cube without scales."""
@@ -174,6 +206,29 @@ FIX: tuple[Row, ...] = (
         reads=(Space.L0C,),
         writes=(Space.GM,),
         rules=(_SOURCE_ROWS, _STAY),
+    ),
+    Row(
+        "l0c_to_gm_quant",
+        0x93,
+        Pipe.FIX,
+        TimingClass.DRAIN,
+        "Does what l0c_to_gm_fix does with each FP32 number multiplied by scale before, rounded to "
+        "nearest even.",
+        (
+            view("view", 8, 2, "A rank-2 view."),
+            reg("xr", 18, "First row of the window."),
+            reg("xc", 23, "First column of the window."),
+            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
+            imm("rows", 48, 16, "Rows of the window.", least=1, most=8192),
+            imm("cols", 64, 12, "Columns of the window.", least=1, most=MAD_LIMIT),
+            imm("src_boxes", 76, 12, "Boxes of 16 rows of the tile in L0C.", least=1),
+            enum("convert", 88, 4, FixConvert, "Type that is stored."),
+            imm("relu", 92, 1, "1 if negative products become +0; a NaN stays, -0 becomes +0."),
+            imm("scale", 96, 32, "The code of the number, of FP32."),
+        ),
+        reads=(Space.L0C,),
+        writes=(Space.GM,),
+        rules=(_SOURCE_ROWS, _FLOATS, _FINITE),
     ),
     Row(
         "l0c_to_ub",

@@ -26,8 +26,10 @@ field covers are zero. There are {REGISTERS} scalar registers of 64 bits, x0 to 
 The scalar unit takes instructions in order, runs those of pipe S itself and puts the others on the
 queue of their pipe; each pipe works in order, and flags and barriers are the only order between
 pipes. A cluster is a cube core (AIC) and two vector cores (AIV), each with a scalar unit, queues,
-pipes and flags of its own; core flags are the only order between them. Every access is checked
-against the memory's size, every window against its view.
+pipes and flags of its own; core flags are the only order between them. A kernel that uses both kinds
+is two programs, of which AIC runs one and AIV0 the other at the same time; one that uses one kind runs
+on AIC or AIV0. AIV1 idles. Every access is checked against the memory's size, every window against its
+view.
 """
 
 

@@ -115,27 +115,27 @@ class ProgramBuilder(Generic[T]):
     def __len__(self) -> int:
         return len(self._pending)
 
-    def emit(self, mnemonic: str, tag: T, *, to: Label | None = None, **fields: int) -> None:
+    def emit(self, mnemonic: str, tag: T, *, label: Label | None = None, **fields: int) -> None:
         """Append an instruction.
 
         Args:
             mnemonic: A row's name.
             tag: What `build` returns beside the instruction.
-            to: The label of a branch, instead of its target field.
+            label: The place that a branch goes to, instead of its target field.
             **fields: The other fields.
 
         Raises:
             IRValueError: As in :func:`make`.
         """
         row = row_of(mnemonic)
-        if to is not None:
+        if label is not None:
             name = next((f.name for f in row.fields if f.kind is FieldKind.TARGET), None)
             if name is None:
                 message = f"{mnemonic} must not be given a label: it has no target."
                 raise IRValueError(message)
             fields = {**fields, name: 0}
         make(mnemonic, **fields)
-        self._pending.append((row, fields, to, tag))
+        self._pending.append((row, fields, label, tag))
 
     def place(self, label: Label) -> None:
         """Put `label` before the next instruction."""

@@ -3,7 +3,8 @@
 Words are 128 bits, little-endian, the opcode in bits 0 to 7; bits that no field covers are zero.
 To add an instruction, add a row here and its meaning in the simulator: encoding, assembler text,
 checks and documentation follow. The rows of the scalar unit stand in `scalar`, those of the vector
-core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in `cluster`.
+core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in `cluster`,
+those of operands that do not fill their boxes in `tails`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from .cluster import BIAS_RULE, BOX_ROWS, CORE_FLAGS, FIX, MAD, MAD_LIMIT, UB_TO_L1
 from .row import Row, Rule, addr, at_most, enum, imm, reg, view
 from .scalar import SCALAR
+from .tails import FILL, ROW_MOVES
 from .ub import MOVES
 from .vector import VECTOR
 from .vocabulary import (
@@ -289,7 +291,8 @@ def _from_register(row: Row) -> Row:
     )
 
 
-_MTE1 = (*_TO_L0, *(_from_register(row) for row in _TO_L0))
+_FROM_L1 = (*_TO_L0, *ROW_MOVES)
+_MTE1 = (*_FROM_L1, *(_from_register(row) for row in _FROM_L1))
 
 _M = (
     Row(
@@ -355,6 +358,7 @@ ROWS: tuple[Row, ...] = (
     *_SYNC,
     *CORE_FLAGS,
     *_MTE2,
+    *FILL,
     *_MTE1,
     *_M,
     *MAD,

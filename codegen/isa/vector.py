@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...ir.dtypes.boxes import GROUP
 from .row import Row, Rule, addr, enum, imm, reg
 from .vector_rules import (
-    GROUP,
     IN_PLACE,
     IS_NUMBER,
     RESULT_TILE,
@@ -314,12 +314,11 @@ VECTOR: tuple[Row, ...] = (
     vector_row(
         "v_move_at",
         0xBC,
-        "Does what v_move does, with dst + xt * 32 in place of dst and src + xo * 32 in place of "
-        "src.",
+        "Does what v_move does, with dst + xt in place of dst and src + xo in place of src.",
         (
             *_MOVE,
-            reg("xo", 54, "Distance of the source from src in units of 32 bytes."),
-            reg("xt", 59, "Distance of the result from dst in units of 32 bytes."),
+            reg("xo", 54, "Distance of the source from src in bytes."),
+            reg("xt", 59, "Distance of the result from dst in bytes."),
         ),
         *_MOVE_RULES,
     ),

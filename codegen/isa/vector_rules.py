@@ -19,8 +19,8 @@ from .vocabulary import (
 if TYPE_CHECKING:
     from .row import Values
 
-GROUP = 32
 UB_UNIT = 32
+"""Bytes in which addresses in UB and pitches are counted."""
 
 FLOAT_TYPES = frozenset({VectorType.FP32, VectorType.FP16, VectorType.BF16})
 """What the functions that are computed in real numbers take."""

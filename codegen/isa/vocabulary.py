@@ -231,6 +231,11 @@ class CoreKind(Enum):
     AIC = "aic"
     AIV = "aiv"
 
+    @property
+    def first(self) -> ClusterCore:
+        """The core that runs a kernel for this kind: of the vector cores the first one."""
+        return ClusterCore.AIC if self is CoreKind.AIC else ClusterCore.AIV0
+
 
 class ClusterCore(IntEnum):
     """A core of a cluster: the cube core or one of the two vector cores."""
@@ -259,6 +264,11 @@ class Convert(IntEnum):
     FP32 = 0
     BF16 = 1
     FP16 = 2
+
+    @property
+    def bits(self) -> int:
+        """Width of one stored element in bits."""
+        return FixConvert[self.name].bits
 
 
 class FixConvert(IntEnum):
@@ -330,6 +340,7 @@ class TimingClass(Enum):
     FLAG = "flag"
     BARRIER = "barrier"
     GM_LOAD = "gm_load"
+    L1_FILL = "l1_fill"
     L0A_LOAD = "l0a_load"
     L0B_LOAD = "l0b_load"
     SCALE_LOAD = "scale_load"

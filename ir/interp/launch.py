@@ -17,10 +17,11 @@ from ..binding import (
     tensor_shape,
     to_array,
 )
-from ..core import FunctionType, ParamDirection, Program
+from ..core import AssignStmt, FunctionType, ParamDirection, Program
 from ..dynamic_dims import with_bound_dims
 from ..errors import InputError, IRTypeError, IRValueError
 from ..expr import Call, Expr, ScalarType, Submit
+from ..given import NamedArrays
 from ..mx_uses import CompoundUses
 from ..node_check import check_nodes
 from ..numerics.elements import Summation
@@ -28,14 +29,15 @@ from ..numerics.mxarray import MXArray
 from ..ops.row import describe_type
 from ..ops.values import Progress, TensorValue
 from ..suggest import near
-from ..tensor_roots import returned_params
+from ..tensor_roots import TensorRoots, returned_params
 from ..types import TensorType, constant_dims
 from ..verification.structure import CORE_TYPES
+from ..verification.walk import statements
 from .budget import Budget
 from .frame import Frame, Returned, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     import numpy.typing as npt
 
@@ -50,6 +52,7 @@ def interpret_program(
     *,
     entry: str | None = None,
     sum: str = "group",  # noqa: A002 - the public name of the choice
+    bind: Mapping[str, int] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a program on numpy and return its outputs.
 
@@ -61,10 +64,12 @@ def interpret_program(
         entry: The function that is launched; by default the only Orchestration function, else the
             only function.
         sum: `"group"` or `"sequential"`, the order in which matmuls add up.
+        bind: Extents of dynamic dimensions by name, for those that no array has.
 
     Returns:
         Arrays by the name of the Out parameter; a fresh result by the name it was returned under,
-        else `out`.
+        else `out`. A tensor that is an output already, as an Out parameter or one that a kernel
+        creates to write into is, does not count again when it is returned once more.
 
     Raises:
         InputError: For inputs that do not fit the parameters, or an unknown entry.
@@ -73,13 +78,13 @@ def interpret_program(
     check_nodes(program)
     order = Summation.of(sum).value
     function = select_entry(program, entry)
-    program = with_bound_dims(program, function, inputs)
+    program = with_bound_dims(program, function, inputs, bind)
     function = select_entry(program, function.name)
     axes = CompoundUses(program).grouped_axes(function)
     bound = bind_inputs(function, inputs, grouped_axes=axes)
     values: list[Value] = [_value(bound[source_name(param)]) for param in function.params]
     returned = _Runner(program, order, function.name).run(function, values)
-    outputs: dict[str, npt.NDArray[Any]] = {}
+    outputs = NamedArrays()
     buffers: list[object] = []
     scratch = function.attrs.get(SCRATCH_OUTPUTS, ())
     for param, direction, value in zip(
@@ -90,11 +95,28 @@ def interpret_program(
                 continue
             outputs[source_name(param)] = to_array(BoundTensor(value.buffer, param.type))
             buffers.append(value.buffer)
+    kernels_own = _created(function) if function.func_type in CORE_TYPES else ()
     for expr, value in zip(returned.exprs, returned.values, strict=True):
         if isinstance(value, TensorValue) and any(value.buffer is seen for seen in buffers):
             continue
         outputs[_free_name(result_name(expr) or "out", outputs)] = _result(expr, value)
+        if expr in kernels_own and isinstance(value, TensorValue):
+            buffers.append(value.buffer)
     return outputs
+
+
+def _created(function: Function) -> Container[Expr]:
+    """Return the names of the tensors that a function creates in global memory to write into."""
+    sources = [
+        stmt.var
+        for stmt in statements(function.body)
+        if isinstance(stmt, AssignStmt)
+        and isinstance(stmt.value, Call)
+        and stmt.value.op.name == "tensor.create"
+    ]
+    found = TensorRoots(sources)
+    found.follow(function.body)
+    return found.roots
 
 
 def select_entry(program: Program, entry: str | None = None) -> Function:
@@ -104,6 +126,7 @@ def select_entry(program: Program, entry: str | None = None) -> Function:
         InputError: When there is none of that name, or none is given and there are several.
     """
     functions = list(program.functions.values())
+    whole = [f for f in functions if f.func_type is not FunctionType.Inline] or functions
     names = [function.name for function in functions]
     if entry is not None:
         is_name = isinstance(entry, str)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -112,7 +135,7 @@ def select_entry(program: Program, entry: str | None = None) -> Function:
             message = f"entry must name a function of the program, not {entry!r}"
             raise InputError(message, hint=near(entry, names))
         return found
-    candidates = [f for f in functions if f.func_type is FunctionType.Orchestration] or functions
+    candidates = [f for f in functions if f.func_type is FunctionType.Orchestration] or whole
     if len(candidates) != 1:
         message = (
             "entry must be given when a program has not exactly one Orchestration function or one "

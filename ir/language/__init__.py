@@ -27,6 +27,7 @@ from ..core import ForKind, FunctionType, Level, ParamDirection, Role
 from ..dynamic_dims import dynamic
 from ..errors import install_hook
 from ..types import (
+    AccPhase,
     CompactMode,
     MemorySpace,
     MemRef,
@@ -63,6 +64,7 @@ Mem = MemorySpace
 parse_program = parse
 
 __all__ = [
+    "AccPhase",
     "CompactMode",
     "ForKind",
     "FunctionType",

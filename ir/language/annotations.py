@@ -13,6 +13,7 @@ from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, ParserTypeError, UnsupportedFeatureError
 from ..expr import Expr, MakeTuple, ScalarType
 from ..ops.checks import shape_fault
+from ..slots import Slot
 from ..types import (
     CompactMode,
     MemorySpace,
@@ -109,10 +110,32 @@ class AnnotationParser:
         fold = self._context.capture.fold
         views: tuple[object, ...] = (TensorView, TileView)
         is_view = isinstance(node, ast.Call) and any(fold(node.func) is view for view in views)
+        if self._slots_of(node) is not None:
+            return _Item(node, NOT_CONSTANT)
         is_form = isinstance(node, ast.Subscript) and form_kind(fold(node.value)) is not None
         if is_view or is_form:
             return _Item(node, NOT_CONSTANT)  # its parts are read one by one
         return _Item(node, fold(node))
+
+    def _slots_of(self, node: ast.expr) -> MemRef | None:
+        """Return the buffers one of which `node` takes, as in `buf[i % 2]`; None for anything else."""
+        if not isinstance(node, ast.Subscript):
+            return None
+        found = self._context.capture.fold(node.value)
+        return found if isinstance(found, MemRef) else None
+
+    def _slot(self, item: _Item) -> Slot | None:
+        """Return the slot that an item of a tile's annotation names."""
+        memref = self._slots_of(item.node)
+        if memref is None:
+            return None
+        assert isinstance(item.node, ast.Subscript), item
+        self._check_memref(memref, item.node)
+        name = memref.name or ast.unparse(item.node.value)
+        if memref.slots < 1:
+            message = f"{name!r} must have at least one slot, not {memref.slots}"
+            raise self._error(message, item.node, "buf = pl.MemRef(slots=2)")
+        return Slot(name, memref.slots, self._expressions.scalar(item.node.slice))
 
     def _opened(self, item: _Item) -> tuple[AnnotationKind, list[_Item]]:
         """Return what kind of annotation an item is, and what stands in its brackets."""
@@ -211,12 +234,19 @@ class AnnotationParser:
         space: MemorySpace | None = None
         memref: MemRef | None = None
         view: Mapping[str, Any] | TileView | None = None
+        slot: Slot | None = None
         for extra in extras:
+            if slot is None and (slot := self._slot(extra)) is not None:
+                continue
             found = self._view_call(extra, TileView)
             assert not isinstance(found, TensorView)
             match found if found is not None else extra.value:
                 case MemorySpace() as given if space is None:
                     space = given
+                case MemRef(name="", slots=slots) if slots > 1:
+                    text = ast.unparse(extra.node)
+                    message = f"A tile must name one of the {slots} slots of {text}"
+                    raise self._error(message, extra.node, f"{text}[i % {slots}]")
                 case MemRef() as given if memref is None:
                     memref = given
                 case TileView() as given if view is None:
@@ -230,13 +260,13 @@ class AnnotationParser:
                     )
                     hint = f"memories: {', '.join(f'pl.Mem.{m.name}' for m in MemorySpace)}"
                     raise self._error(message, extra.node, hint)
-        if memref is not None and space is None:
+        if (memref is not None or slot is not None) and space is None:
             message = "A tile with a MemRef must name its memory"
             raise self._error(message, item.node, "add pl.Mem.Mat or another memory")
         full_view = filled_view(shape, space, view)
         self._check_view(full_view, shape, item.node)
         self._check_memref(memref, item.node)
-        return Written(TileType(shape, dtype, memref, full_view, space), tile_view=view)
+        return Written(TileType(shape, dtype, memref, full_view, space), tile_view=view, slot=slot)
 
     def _array(
         self, item: _Item, items: list[_Item], kind: AnnotationKind

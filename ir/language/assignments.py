@@ -21,10 +21,14 @@ from ..expr import (
     TupleGetItemExpr,
     UnknownType,
     Var,
+    frozen_mapping,
     replace,
 )
-from ..ops import ROWS
-from ..types import TupleType
+from ..ops import ROWS, create_op_call
+from ..ops.rules_memory import LOAD_TARGETS
+from ..printer_text import type_text
+from ..slots import SLOT
+from ..types import TileType, TupleType, one_place
 from .capture import NOT_CONSTANT
 from .constants import literal_as
 from .context import plural
@@ -34,6 +38,7 @@ from .typecheck import merge, mismatch
 if TYPE_CHECKING:
     from ..errors import Span
     from ..expr import Type
+    from ..slots import Slot
     from .context import Context
     from .expressions import ExpressionParser
     from .typecheck import Written
@@ -71,8 +76,34 @@ class AssignmentParser:
             raise self.no_result(made, value)
         if isinstance(made, Call | Submit) and type_ is not made.type:
             made = replace(made, type=type_)
+        if written is not None and written.slot is not None:
+            made = self._in_slot(written.slot, made, value)
+        if written is None:
+            made = self._where_the_name_lies(name, made)
+            type_ = made.type
         var = self.assigned(name, type_, target)
         return [AssignStmt(var, made, self._context.span(node))]
+
+    def _where_the_name_lies(self, name: str, made: Expr) -> Expr:
+        """Return a load that says no memory with that of its name, where the name was placed before."""
+        old = self._context.scope.variables.get(name)
+        if old is None or not isinstance(made, Call) or made.op.name != "tile.load":
+            return made
+        if not one_place(old.type, made.type) or self._context.scope.is_from_here(old):
+            return made
+        if not isinstance(old.type, TileType) or old.type.memory_space not in LOAD_TARGETS:
+            return made
+        kwargs = {**made.kwargs, "target_memory": old.type.memory_space}
+        placed = create_op_call("tile.load", made.args, kwargs, made.span)
+        return replace(placed, attrs=made.attrs)
+
+    def _in_slot(self, slot: Slot, made: Expr, value: ast.expr) -> Call:
+        """Return a call that says in which slot its result lies."""
+        if not isinstance(made, Call):
+            message = f"What lies in a slot of {slot.name!r} must be made by an op, not be {ast.unparse(value)}"
+            raise self._context.error(ParserTypeError, message, value)
+        attrs = {**made.attrs, SLOT: [slot.name, slot.count, slot.index]}
+        return replace(made, attrs=frozen_mapping(attrs))
 
     def name(self, target: ast.expr) -> str:
         """Return the name that an assignment writes.
@@ -162,10 +193,12 @@ class AssignmentParser:
             message = f"{name!r} must be assigned only once under strict_ssa"
             hint = "use another name"
             raise self._context.error(SSAViolationError, message, where, hint=hint, note=note)
-        if old.type != type_ and self._context.jit and scope.is_from_here(old):
+        unplaced = one_place(old.type, type_)
+        if old.type != type_ and (unplaced or self._context.jit) and scope.is_from_here(old):
             return scope.define(name, type_, span)
-        if old.type != type_:
-            fault = mismatch(old.type, type_) or "must keep its memory space and its view"
+        if old.type != type_ and not (unplaced and not _lies_somewhere(old)):
+            same = f"must be {type_text(old.type)}, not {type_text(type_)}"
+            fault = mismatch(old.type, type_) or same
             message = f"{name!r} is assigned a second time and {fault}"
             hint = "use another name for a value of another type or memory space"
             raise self._context.error(ParserTypeError, message, where, hint=hint, note=note)
@@ -230,3 +263,7 @@ class AssignmentParser:
         message = f"{name!r} must not be assigned twice: it is a constant, taken from a shape"
         hint = "use another name"
         return self._context.error(SSAViolationError, message, where, hint=hint)
+
+
+def _lies_somewhere(var: Var) -> bool:
+    return isinstance(var.type, TileType) and var.type.memory_space is not None

@@ -43,7 +43,7 @@ from ..expr import (
     Sub,
     TupleGetItemExpr,
 )
-from ..types import TensorType, TileType, TupleType
+from ..types import MemRef, TensorType, TileType, TupleType
 from .calls import CallParser
 from .capture import NOT_CONSTANT, describe
 from .markers import Intrinsic, OpName, Unsupported
@@ -86,6 +86,14 @@ _REFUSED: Final[dict[type[ast.expr], tuple[str, str]]] = {
     ast.Starred: ("A starred argument", "every argument written out"),
     ast.Slice: ("A slice", "pl.load with offsets and shapes"),
 }
+_OPS: Final[dict[type[BinaryExpr], str]] = {
+    Sub: "sub",
+    Mul: "mul",
+    FloatDiv: "div",
+    FloorMod: "rem",
+}
+"""The ops on tiles and tensors that do what an operator does on scalars; pl.add is the other one."""
+
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
@@ -172,6 +180,10 @@ class ExpressionParser:
     def _no_value(self, value: object, node: ast.expr) -> ParserTypeError:
         message = f"{ast.unparse(node)} must be a value of a kernel, not {describe(value)}"
         hint = "int, float, bool, and lists of these can be taken from around a kernel"
+        if isinstance(value, MemRef):
+            hint = (
+                f"write buf = {ast.unparse(node)} above the program, and buf[i % 2] in annotations"
+            )
         return self.context.error(ParserTypeError, message, node, hint=hint)
 
     def scalar(self, node: ast.expr) -> Expr:
@@ -196,7 +208,8 @@ class ExpressionParser:
         for side in (left, right):
             if not isinstance(side.type, ScalarType):
                 message = f"Both sides of {kind.symbol!r} must be scalars, not {kind_of(side.type)}"
-                hint = "tiles are combined by ops, such as pl.matmul_mx_acc"
+                op = _OPS.get(kind, "cmp" if kind in _COMPARE.values() else "add")
+                hint = f"tiles and tensors are combined by ops, such as pl.{op}"
                 raise self.context.error(ParserTypeError, message, node, hint=hint)
         try:
             return scalar_ops.binary(kind, left, right, self.context.span(node))

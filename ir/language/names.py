@@ -28,7 +28,15 @@ from ..dtypes import (
 )
 from ..errors import IRTypeError
 from ..expr import Expr
-from ..types import CompactMode, MemorySpace, MemRef, PadValue, TensorLayout, TileLayout
+from ..types import (
+    AccPhase,
+    CompactMode,
+    MemorySpace,
+    MemRef,
+    PadValue,
+    TensorLayout,
+    TileLayout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,6 +89,7 @@ ENUMS: Final[Mapping[str, type[Enum]]] = MappingProxyType(
         "TileLayout": TileLayout,
         "PadValue": PadValue,
         "CompactMode": CompactMode,
+        "AccPhase": AccPhase,
         "ForKind": ForKind,
         "ParamDirection": ParamDirection,
         "Level": Level,

@@ -12,7 +12,7 @@ from ..suggest import near
 from .source import caller_span
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
 
 @dataclass
@@ -22,30 +22,41 @@ class Parameters:
     Attributes:
         overrides: Name -> the value to use, as an integer or as it was typed.
         values: Name -> the value that the file got, in the order of the file.
+        dims: Name -> the extent of a dynamic dimension that an override gives.
     """
 
     overrides: Mapping[str, int | str]
     values: dict[str, int] = field(default_factory=dict[str, int])
+    dims: dict[str, int] = field(default_factory=dict[str, int])
 
     def get(self, name: str, default: int) -> int:
         """Return the value of a parameter and remember that the file asked for it."""
-        given = self.overrides.get(name, default)
-        try:
-            self.values[name] = int(given, 0) if isinstance(given, str) else int(given)
-        except ValueError as error:
-            message = f"The parameter {name} must be an integer, not {given!r}"
-            raise InputError(message) from error
+        self.values[name] = _number(name, self.overrides.get(name, default))
         return self.values[name]
+
+    def sizes(self, dims: Iterable[str]) -> Mapping[str, int]:
+        """Return the extents that overrides give to dimensions of these names."""
+        for name in dims:
+            if name in self.overrides and name not in self.values:
+                self.dims[name] = _number(name, self.overrides[name])
+        return self.dims
 
     def check_all_used(self) -> None:
         """Raise InputError for an override that no parameter asked for."""
         for name in self.overrides:
-            if name not in self.values:
+            if name not in self.values and name not in self.dims:
                 message = f"The kernel file has no parameter {name!r}"
-                hint = (
-                    near(name, self.values) if self.values else 'it calls pl.param("…", 64) never'
-                )
+                declared = f'{name} = pl.param("{name}", 64) in the file makes one, 64 by default'
+                hint = near(name, self.values) if self.values else declared
                 raise InputError(message, hint=hint)
+
+
+def _number(name: str, given: int | str) -> int:
+    try:
+        return int(given, 0) if isinstance(given, str) else int(given)
+    except ValueError as error:
+        message = f"The parameter {name} must be an integer, not {given!r}"
+        raise InputError(message) from error
 
 
 _active: ContextVar[Parameters | None] = ContextVar("parameters", default=None)

@@ -8,11 +8,12 @@ import io
 import sys
 import tokenize
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import Function, FunctionType, Program
+from ..dynamic_dims import bind_dims, dynamic_dims
 from ..errors import InputError, ParserSyntaxError, UserError
 from ..given import describe_given
 from .capture import Capture
@@ -47,12 +48,14 @@ class KernelFile:
         program: Its program; a lone function is the only one of a program of its name.
         machine: What the file's `MACHINE = "…"` says, or None.
         params: The values of its `pl.param` calls by name, in the order of the file.
+        dims: The extents that dynamic dimensions of its program were given, by name.
     """
 
     path: Path
     program: Program
     machine: str | None
     params: Mapping[str, int]
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def parse(text: str) -> Program | Function:
@@ -81,7 +84,7 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
 
     Args:
         path: A Python file with one program, or one function, at module level.
-        params: What replaces its `pl.param` values.
+        params: What replaces its `pl.param` values, and extents of its dynamic dimensions.
 
     Raises:
         ParserError: When the text is none of the language.
@@ -92,12 +95,15 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
     with param_overrides(params or {}) as record:
         names = _execute(_read(file), str(path))
         item = _only_item(names, f"The file {path}")
-    program = item if isinstance(item, Program) else Program([item], item.name, item.span)
+        program = item if isinstance(item, Program) else Program([item], item.name, item.span)
+        if record.overrides:
+            dims = (dim.name_hint for dim in dynamic_dims(program))
+            program = bind_dims(program, record.sizes(dims))
     machine = names.get(_MACHINE)
     if machine is not None and not isinstance(machine, str):
         message = f"{_MACHINE} in {path} must be a string, not {machine!r}"
         raise InputError(message)
-    return KernelFile(file, program, machine, dict(record.values))
+    return KernelFile(file, program, machine, dict(record.values), dict(record.dims))
 
 
 def _file(path: str | Path) -> Path:

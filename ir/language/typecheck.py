@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..expr import Type
+    from ..slots import Slot
     from ..types import Dims
 
 _WORDS = (Index, Int64)
@@ -36,12 +37,14 @@ class Written:
         has_view: Whether a tensor view or layout was written.
         tile_view: The fields of the tile view that was written, or None.
         parts: The elements of a tuple.
+        slot: The slot of a buffer in which a tile is to lie.
     """
 
     type: Type
     has_view: bool = False
     tile_view: Mapping[str, Any] | TileView | None = None
     parts: tuple[Written, ...] = ()
+    slot: Slot | None = None
 
 
 def filled_view(

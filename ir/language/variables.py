@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..expr import Var
-from ..types import TensorType, TupleType
+from ..types import TensorType, TupleType, one_place
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -27,7 +27,8 @@ class Scope:
         hidden: Name -> why it cannot be seen any more.
         outer: Inside a region, the names around it that are no tensors: they cannot be assigned.
         blocks: The blocks that are being read, outermost first.
-        twins: What other branches of the same `if` define; a definition of the same type joins it.
+        twins: What other branches of the same `if` define; a definition of the same type, or one that
+            differs in that it is not placed yet, joins it.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,8 @@ class Scope:
     def define(self, name: str, type_: Type, span: Span) -> Var:
         """Return a new variable under `name`, or the one of the other branch if it is the same."""
         twin = self.twins.get(name)
-        var = twin if twin is not None and twin.type == type_ else Var(name, type_, span)
+        same = twin is not None and (twin.type == type_ or one_place(twin.type, type_))
+        var = twin if twin is not None and same else Var(name, type_, span)
         if self.blocks:
             self._homes[var] = self.blocks[-1]
         self.bind(name, var)

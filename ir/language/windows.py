@@ -1,6 +1,7 @@
 """Square brackets behind a tensor or a tile.
 
-`x[m : m + 64, :]` is a window, read by a slice, written by an assembly; `x[i, j]` is one element.
+`x[m : m + 64, :]` is a window, read by a slice, written by an assembly; `x[i, j]` is one element, and
+`x[m : m + 64, j]` a window without the axis of which it takes one element.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from ..errors import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
-from ..expr import Add, Call, ConstInt, Expr, ScalarType, index
+from ..expr import Call, Expr, ScalarType, index
 from ..ops import create_op_call
 from ..ops.checks import same_dim, show_dims
-from ..structural import structural_equal
 from ..types import TensorType, TileType, constant_dim
+from .distance import constant_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..types import Dims
     from .context import Context
@@ -43,8 +44,9 @@ class WindowParser:
         at = self._element(array, node)
         if at is not None:
             return self._call(f"{_kind(array)}.read", [array, at], node)
-        offset, extents = self._window(array, node)
-        return self._call(f"{_kind(array)}.slice", [array, extents, offset], node)
+        offset, extents, dropped = self._window(array, node)
+        kwargs = {"drop_dims": dropped}
+        return self._call(f"{_kind(array)}.slice", [array, extents, offset], node, kwargs)
 
     def write(self, node: ast.Subscript, value: ast.expr) -> Call:
         """Return the call that writes a tensor or a tile into the window, or a scalar to the element.
@@ -73,8 +75,13 @@ class WindowParser:
             )
             raise self._context.error(UnsupportedFeatureError, message, value, hint=hint)
         assert isinstance(source.type, TensorType | TileType)
-        offset, extents = self._window(target, node)
+        offset, extents, dropped = self._window(target, node)
         shape = source.type.shape
+        if dropped and len(shape) == len(extents) - len(dropped):
+            kept = [dim for axis, dim in enumerate(extents) if axis not in dropped]
+            if all(same_dim(a, b) is not False for a, b in zip(shape, kept, strict=True)):
+                source = self._call(f"{kind}.reshape", [source, extents], node)
+                shape = tuple(extents)
         if len(shape) != len(extents) or any(
             same_dim(a, b) is False for a, b in zip(shape, extents, strict=True)
         ):
@@ -93,9 +100,15 @@ class WindowParser:
             return None
         return [self._expressions.scalar(part) for part in parts]
 
-    def _call(self, name: str, args: Sequence[object], node: ast.Subscript) -> Call:
+    def _call(
+        self,
+        name: str,
+        args: Sequence[object],
+        node: ast.Subscript,
+        kwargs: Mapping[str, object] | None = None,
+    ) -> Call:
         try:
-            return create_op_call(name, args, {}, self._context.span(node))
+            return create_op_call(name, args, kwargs or {}, self._context.span(node))
         except (IRTypeError, IRValueError) as error:
             text = error.message.removeprefix(f"{name}: ")
             message = f"pl operation {name!r}: {text}"
@@ -103,36 +116,43 @@ class WindowParser:
                 InvalidOperationError, message, node, hint=error.hint
             ) from error
 
-    def _window(self, array: Expr, node: ast.Subscript) -> tuple[list[Expr], list[Expr]]:
-        """Return offset and extent along each axis; axes without a slice are taken whole."""
+    def _window(
+        self, array: Expr, node: ast.Subscript
+    ) -> tuple[list[Expr], list[Expr], tuple[int, ...]]:
+        """Return offset and extent along each axis, and the axes of which one element is taken.
+
+        Axes of which nothing is said are taken whole.
+        """
         assert isinstance(array.type, TensorType | TileType), array.type
         shape: Dims = array.type.shape
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(parts) > len(shape):
-            message = f"A window of a {_kind(array)} of rank {len(shape)} must have at most {len(shape)} slices, not {len(parts)}"
+            message = (
+                f"A window of a {_kind(array)} of rank {len(shape)} must have at most {len(shape)} "
+                f"slices, not {len(parts)}"
+            )
             raise self._context.error(ParserTypeError, message, node, hint=_HINT)
         pairs = [self._axis(part, dim) for part, dim in zip(parts, shape, strict=False)]
         pairs += [(index(0), dim) for dim in shape[len(parts) :]]
-        return [offset for offset, _ in pairs], [extent for _, extent in pairs]
+        dropped = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice))
+        return [offset for offset, _ in pairs], [extent for _, extent in pairs], dropped
 
     def _axis(self, part: ast.expr, dim: Expr) -> tuple[Expr, Expr]:
-        if not isinstance(part, ast.Slice) or part.step is not None:
+        if not isinstance(part, ast.Slice):
+            return self._expressions.scalar(part), index(1)
+        if part.step is not None:
             found = ast.unparse(part)
             message = f"Along each axis a window must be a slice without a step, not {found}"
             raise self._context.error(UnsupportedFeatureError, message, part, hint=_HINT)
         start = index(0) if part.lower is None else self._expressions.scalar(part.lower)
         stop = dim if part.upper is None else self._expressions.scalar(part.upper)
-        first, last = constant_dim(start), constant_dim(stop)
-        if first == 0:
+        if constant_dim(start) == 0:
             return start, stop
-        if first is not None and last is not None:
-            return start, index(last - first)
-        match stop:
-            case Add(left, ConstInt() as extent) if structural_equal(left, start):
-                return start, extent
-            case _:
-                message = f"A window must have a constant extent, which {ast.unparse(part)} has not"
-                raise self._context.error(ParserTypeError, message, part, hint=_HINT)
+        extent = constant_distance(stop, start)
+        if extent is None:
+            message = f"A window must have a constant extent, which {ast.unparse(part)} has not"
+            raise self._context.error(ParserTypeError, message, part, hint=_HINT)
+        return start, index(extent)
 
 
 def _kind(array: Expr) -> str:

@@ -84,6 +84,27 @@ class Recipe(NamedTuple):
     """2^(bits - 1)."""
 
 
+@numba.njit(cache=True)
+def recipe_from(numbers: npt.NDArray[np.float64]) -> Recipe:
+    """Return a recipe whose parts, in order, are given as numbers, for compiled code."""
+    return Recipe(
+        int(numbers[0]),
+        int(numbers[1]),
+        int(numbers[2]),
+        int(numbers[3]),
+        numbers[4],
+        int(numbers[5]),
+        numbers[6] != 0,
+        int(numbers[7]),
+        int(numbers[8]),
+        int(numbers[9]),
+        int(numbers[10]),
+        int(numbers[11]),
+        int(numbers[12]),
+        int(numbers[13]),
+    )
+
+
 def quantize_groups(
     x: npt.NDArray[np.float32],
     codes: npt.NDArray[np.uint8],
@@ -104,7 +125,7 @@ def quantize_groups(
         infinity: What an infinity does to its group.
     """
     outer, depth, inner = x.shape
-    recipe = _recipe(form, rule, infinity)
+    recipe = recipe_of(form, rule, infinity)
     bits = x.view(np.uint32)
     if inner == 1:
         _quantize_rows(
@@ -118,7 +139,8 @@ def quantize_groups(
         _quantize_columns(bits, form.block, recipe, codes, scales)
 
 
-def _recipe(form: BlockFormat, rule: ScaleRule, infinity: InfinityPolicy) -> Recipe:
+def recipe_of(form: BlockFormat, rule: ScaleRule, infinity: InfinityPolicy) -> Recipe:
+    """Return what the compiled kernels read of a format, a rule and a policy."""
     saturates = rule is ScaleRule.NV or infinity is InfinityPolicy.SATURATE
     element = form.element
     match element:
@@ -152,35 +174,52 @@ def _quantize_rows(
     codes: npt.NDArray[np.uint8],
     scales: npt.NDArray[np.uint8],
 ) -> None:
-    rows, depth = bits.shape
-    groups = scales.shape[1]
+    for row in range(bits.shape[0]):
+        quantize_row(bits[row], block, recipe, codes[row], scales[row])
+
+
+@numba.njit(cache=True)
+def quantize_row(
+    bits: npt.NDArray[np.uint32],
+    block: int,
+    recipe: Recipe,
+    codes: npt.NDArray[np.uint8],
+    scales: npt.NDArray[np.uint8],
+) -> None:
+    """Quantise one row, for compiled code.
+
+    Args:
+        bits: float32 bits of the sources, [K], contiguous.
+        block: Elements that share a scale.
+        recipe: How.
+        codes: Where the element codes go, one a byte, [K].
+        scales: Where the scale codes go, [ceil(K / block)].
+    """
+    depth = bits.size
     # A loop of a known length becomes vector instructions; a maximum does so once it is halved.
     whole = depth // GROUP if block == GROUP else 0
     half = np.empty(GROUP // 2, np.uint32)
-    for row in range(rows):
-        for group in range(whole):
-            source = bits[row, group * GROUP : group * GROUP + GROUP]
-            target = codes[row, group * GROUP : group * GROUP + GROUP]
-            for i in range(GROUP // 2):
-                low, high = source[i], source[i + GROUP // 2]
-                half[i] = max(low & np.uint32(_MAGNITUDE), high & np.uint32(_MAGNITUDE))
-            top = np.uint32(0)
-            for pattern in half:
-                top = max(top, pattern)
-            scale = _scale_of(top, recipe) if top < np.uint32(_INFINITY) else _LONG_WAY
-            scales[row, group] = scale
-            if recipe.is_integer:
-                for i in range(GROUP):
-                    target[i] = _integer_code(source[i], scale, recipe)
-            else:
-                for i in range(GROUP):
-                    target[i] = _float_code(source[i], scale, recipe)
-        for group in range(groups):
-            if group >= whole or scales[row, group] < _SHORT_WAY:
-                first, last = group * block, min(group * block + block, depth)
-                scales[row, group] = _any_group(
-                    bits[row, first:last], recipe, codes[row, first:last]
-                )
+    for group in range(whole):
+        source = bits[group * GROUP : group * GROUP + GROUP]
+        target = codes[group * GROUP : group * GROUP + GROUP]
+        for i in range(GROUP // 2):
+            low, high = source[i], source[i + GROUP // 2]
+            half[i] = max(low & np.uint32(_MAGNITUDE), high & np.uint32(_MAGNITUDE))
+        top = np.uint32(0)
+        for pattern in half:
+            top = max(top, pattern)
+        scale = _scale_of(top, recipe) if top < np.uint32(_INFINITY) else _LONG_WAY
+        scales[group] = scale
+        if recipe.is_integer:
+            for i in range(GROUP):
+                target[i] = _integer_code(source[i], scale, recipe)
+        else:
+            for i in range(GROUP):
+                target[i] = _float_code(source[i], scale, recipe)
+    for group in range(scales.size):
+        if group >= whole or scales[group] < _SHORT_WAY:
+            first, last = group * block, min(group * block + block, depth)
+            scales[group] = _any_group(bits[first:last], recipe, codes[first:last])
 
 
 @numba.njit(cache=True)

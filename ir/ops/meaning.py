@@ -7,14 +7,17 @@ compound dtype, a tile, a tuple of integers, or an integer.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ..cast_mode import CastMode
 from ..dtypes import BFloat16, DType, Float16
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..numerics.array_matmul import matmul_arrays
+from ..numerics.cast import cast_codes
 from ..numerics.convert import float32_to_bfloat16, float32_to_float16
+from ..numerics.functions import Binary, Unary, binary, scalar_code, unary
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions
 from ..types import SCALE_ARRANGEMENT, TensorLayout, TensorType, TileType
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ..dtypes import SimpleDType
     from ..numerics.mxarray import MXArray
     from ..types import MemorySpace
     from .values import Evaluation
@@ -111,6 +115,12 @@ def store(
     window: Ints | None = None,
 ) -> TensorValue:
     """Write the valid part of a tile, converted to the tensor's dtype."""
+    scale = run.site.kwargs.get("pre_quant")
+    if scale is not None:
+        by = scalar_code(scale, DType.Float32)
+        tile = TileValue(binary(Binary.MUL, tile.codes, by, DType.Float32), tile.dtype)
+    if run.site.kwargs.get("pre_relu"):
+        tile = TileValue(unary(Unary.RELU, tile.codes, DType.Float32), tile.dtype)
     codes = converted(tile, tensor.dtype)
     if is_mx_blocked(run.call.args[2].type):
         codes = _boxed(codes, tensor.layout)
@@ -143,8 +153,9 @@ def converted(tile: TileValue, dtype: DType) -> npt.NDArray[Any]:
     assert tile.dtype is DType.Float32, (tile.dtype, dtype)
     if dtype is Float16:
         return float32_to_float16(tile.floats)
-    assert dtype is BFloat16, dtype
-    return float32_to_bfloat16(tile.floats)
+    if dtype is BFloat16:
+        return float32_to_bfloat16(tile.floats)
+    return cast_codes(tile.codes, DType.Float32, cast("SimpleDType", dtype), CastMode.rint)
 
 
 def move(run: Evaluation, tile: TileValue) -> TileValue:

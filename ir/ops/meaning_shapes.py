@@ -9,9 +9,12 @@ import numpy as np
 from ..dtypes import DType, SimpleDType
 from ..dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from ..numerics import functions
+from ..numerics.mxarray import MXArray
 from ..placement import code_type, window_positions
 from ..types import PadValue, TensorType, TileType
+from . import meaning_tensors
 from .meaning import check_window
+from .meaning_tensors import fresh, whole
 from .meaning_vector import simple
 from .rules_shapes import axes_of
 from .values import TensorValue, TileValue
@@ -38,6 +41,15 @@ def full(run: Evaluation, shape: Ints, value: float) -> TileValue:
     assert isinstance(tile.dtype, SimpleDType), tile
     code = functions.scalar_code(value, tile.dtype)
     return TileValue(np.full(shape, code, code.dtype), tile.dtype)
+
+
+def full_tensor(run: Evaluation, shape: Ints, value: float) -> TensorValue:
+    """Make a tensor of one value."""
+    made = run.result_type
+    assert isinstance(made, TensorType), made
+    assert isinstance(made.dtype, SimpleDType), made
+    code = functions.scalar_code(value, made.dtype)
+    return fresh(TileValue(np.full(shape, code, code.dtype), made.dtype))
 
 
 def _result(run: Evaluation) -> TileType:
@@ -80,10 +92,61 @@ def cut(
     run: Evaluation, tile: TileValue, shape: Ints, offset: Ints, valid: Ints | None = None
 ) -> TileValue:
     """Take a window of a tile, as far as it is valid."""
-    del shape, valid
-    extents = run.extents(_result(run).valid_shape)
-    window = _window(run, offset, extents, tile.codes.shape, "the window")
-    return TileValue(tile.codes[window], tile.dtype)
+    extents, limits = list(valid or shape), tile.codes.shape
+    pad = run.site.row.attribute(run.site.kwargs, "pad_value")
+    if valid is None and pad is PadValue.null:
+        extents = list(run.extents(_result(run).valid_shape))
+        for axis in run.site.row.attribute(run.site.kwargs, "drop_dims"):
+            extents.insert(axis, 1)
+    elif valid is None or run.site.row.attribute(run.site.kwargs, "clamp"):
+        sizes = zip(offset, extents, limits, strict=True)
+        extents = [max(0, min(size, limit - start)) for start, size, limit in sizes]
+    window = _window(run, offset, extents, limits, "the window")
+    codes = tile.codes[window]
+    if pad is not PadValue.null:
+        room = np.zeros(shape, codes.dtype)
+        room[tuple(slice(size) for size in codes.shape)] = codes
+        codes = padded(room, codes.shape, pad, simple(tile))
+    return TileValue(_without_axes(run, codes), tile.dtype)
+
+
+def _without_axes(run: Evaluation, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a window without the axes that it drops."""
+    dropped: tuple[int, ...] = run.site.row.attribute(run.site.kwargs, "drop_dims")
+    kept = [size for axis, size in enumerate(codes.shape) if axis not in dropped]
+    return codes.reshape(kept)
+
+
+def cut_tensor(
+    run: Evaluation,
+    tensor: TensorValue | MXArray,
+    shape: Ints,
+    offset: Ints,
+    valid: Ints | None = None,
+) -> TensorValue | MXArray:
+    """Take a window of a tensor; what is not valid of it is filled up, or else holds zeros."""
+    clamps = run.site.row.attribute(run.site.kwargs, "clamp")
+    if valid is None and not clamps:
+        found = meaning_tensors.cut(run, tensor, shape, offset)
+        if isinstance(found, MXArray):
+            return found
+        return fresh(TileValue(_without_axes(run, whole(found).codes), found.dtype))
+    assert isinstance(tensor, TensorValue), tensor
+    source = run.call.args[0].type
+    assert isinstance(source, TensorType), source
+    limits, extents = run.extents(source.valid_shape) or tensor.shape, list(valid or shape)
+    if clamps:
+        sizes = zip(offset, extents, limits, strict=True)
+        extents = [max(0, min(size, limit - start)) for start, size, limit in sizes]
+    check_window(run, limits, offset, extents)
+    cuts = [slice(start, start + size) for start, size in zip(offset, extents, strict=True)]
+    codes = np.zeros(shape, tensor.buffer.dtype)
+    codes[tuple(map(slice, extents))] = tensor.buffer[window_positions(tensor.positions, cuts)]
+    pad = run.site.row.attribute(run.site.kwargs, "pad_value")
+    tile = TileValue(codes, tensor.dtype)
+    if pad is not PadValue.null:
+        tile = TileValue(padded(codes, extents, pad, simple(tile)), tensor.dtype)
+    return fresh(TileValue(_without_axes(run, tile.codes), tensor.dtype))
 
 
 def _window(
@@ -123,6 +186,26 @@ def fillpad(run: Evaluation, x: TileValue) -> TileValue:
     codes = np.full(shape, pad_code(pad, simple(x)), x.codes.dtype)
     codes[tuple(slice(size) for size in x.codes.shape)] = x.codes
     return TileValue(codes, x.dtype)
+
+
+def fillpad_tensor(run: Evaluation, x: TensorValue) -> TensorValue:
+    """Fill a fresh copy of a tensor up."""
+    source = run.call.args[0].type
+    assert isinstance(source, TensorType), source
+    valid = run.extents(source.valid_shape) or x.shape
+    pad = run.site.row.attribute(run.site.kwargs, "pad_value")
+    tile = whole(x)
+    return fresh(TileValue(padded(tile.codes, valid, pad, simple(tile)), tile.dtype))
+
+
+def padded(
+    codes: npt.NDArray[Any], valid: Sequence[int], pad: PadValue, dtype: SimpleDType
+) -> npt.NDArray[Any]:
+    """Return codes with others in the place of those that are not valid."""
+    filled = np.full(codes.shape, pad_code(pad, dtype), codes.dtype)
+    part = tuple(slice(max(0, size)) for size in valid)
+    filled[part] = codes[part]
+    return filled
 
 
 def pad_code(pad: PadValue, dtype: SimpleDType) -> int:

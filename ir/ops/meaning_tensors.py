@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..dtypes import DType, SimpleDType
-from ..numerics.block_format import InfinityPolicy, ScaleRule, block_format_of
-from ..numerics.codec import decode
+from ..numerics.block_format import block_format_of
 from ..numerics.mxarray import MXArray
-from ..numerics.reference_quantize import quantize_groups
 from ..numerics.scales import pack_scales_a, pack_scales_b
 from ..placement import window_positions
 from ..types import TensorLayout, TensorType, TileType, TupleType
 from .meaning import check_window, product, store
+from .meaning_quant import quantised
 from .rules_quant import group_axis
 from .values import TensorValue, TileValue
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    import numpy.typing as npt
-
-    from ..dtypes import BlockScaledDType
     from .values import Evaluation
-
-#: The format whose elements a dtype is.
-_FORMATS: dict[DType, BlockScaledDType] = {DType.E4M3: DType.MXFP8_E4M3, DType.E2M1: DType.MXFP4}
 
 
 def whole(tensor: TensorValue) -> TileValue:
@@ -91,12 +80,8 @@ def quantize_tile(run: Evaluation, src: TileValue) -> tuple[TileValue, TileValue
     assert isinstance(elements, TileType | TensorType), elements
     assert isinstance(scales, TileType | TensorType), scales
     assert isinstance(elements.dtype, SimpleDType), elements
-    codes, scale_codes = quantize_groups(
-        _numbers(src),
-        block_format_of(_FORMATS[elements.dtype]),
-        rule=ScaleRule(run.site.row.attribute(run.site.kwargs, "rule")),
-        infinity=InfinityPolicy.NAN,
-    )
+    rule = run.site.row.attribute(run.site.kwargs, "rule")
+    codes, scale_codes = quantised(src, elements.dtype, rule)
     if group_axis(run.site) == 0:
         codes, scale_codes = codes.T, scale_codes.T
     return TileValue(codes, elements.dtype), TileValue(scale_codes, DType.E8M0)
@@ -158,10 +143,3 @@ def assemble(
 ) -> TensorValue:
     """Write one tensor into a window of another, as a store would."""
     return store(run, whole(source), offset, target)
-
-
-def _numbers(tile: TileValue) -> npt.NDArray[Any]:
-    """Return the numbers of a tile as float32, which holds every source exactly."""
-    if tile.dtype is DType.Float32:
-        return np.ascontiguousarray(tile.floats)
-    return decode(tile.codes, tile.dtype)

@@ -15,7 +15,7 @@ from ..dtypes import DType, TaskId
 from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, Span
 from ..expr import Call, ConstFloat, Expr, MakeTuple, Op, ScalarType, Type, as_dim
-from ..types import MemorySpace, TensorType, TileType
+from ..types import MemorySpace, TensorType, TileType, TupleType
 from .rules_matmul import planes_on_tiles
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class OpRow:
         doc: One sentence for the documentation.
         output_memory: The memory of the result; None where the rule says it.
         reuses: The operand whose buffer the result takes over, or None.
+        in_place: The operands in whose place the result may be written, where both are of one shape
+            and element width.
         complete: Fills in operands that were left out; gets the call site before type inference.
         kernel_default: Attributes that a kernel's text may leave out although the op needs them;
             gets the operands and attributes as written and returns the attributes to add.
@@ -116,6 +118,7 @@ class OpRow:
     doc: str
     output_memory: MemorySpace | None = None
     reuses: int | None = None
+    in_place: tuple[int, ...] = ()
     complete: Callable[[CallSite], tuple[Expr, ...]] | None = None
     infer_blocked: Callable[[CallSite, Type], Type] | None = None
     kernel_default: Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]] | None = None
@@ -243,7 +246,9 @@ class OpRow:
             raise site.type_error(message, self.signature)
         for operand, arg in zip(self.operands, args, strict=False):
             if not _fits(operand.kind, arg):
-                message = f"{operand.name} must be {operand.kind.value}, not {describe_type(arg)}"
+                message = (
+                    f"{operand.name} must be {operand.kind.value}, not {_found(operand.kind, arg)}"
+                )
                 other = self.instead if isinstance(arg.type, TensorType | TileType) else ""
                 raise site.type_error(
                     message, f"{self.signature}; {other}" if other else self.signature
@@ -313,6 +318,8 @@ def describe_type(expr: Expr) -> str:
             return f"a scalar of {dtype.name}"
         case _ if isinstance(expr, MakeTuple):
             return "a list"
+        case TupleType():
+            return "a tuple, whose parts need names of their own"
         case other:
             return f"a value of {type(other).__name__}"
 
@@ -339,12 +346,21 @@ def _fits(kind: OperandKind, arg: Expr) -> bool:
         case OperandKind.SCALAR:
             return isinstance(arg.type, ScalarType)
         case OperandKind.TUPLE:
-            return isinstance(arg, MakeTuple) and all(
-                isinstance(e.type, ScalarType) and e.type.dtype in INTEGER_FORMATS
-                for e in arg.elements
-            )
+            return isinstance(arg, MakeTuple) and all(map(_is_integer, arg.elements))
         case OperandKind.TASKS:
             return isinstance(arg, MakeTuple) and all(map(is_task, arg.elements))
+
+
+def _is_integer(expr: Expr) -> bool:
+    return isinstance(expr.type, ScalarType) and expr.type.dtype in INTEGER_FORMATS
+
+
+def _found(kind: OperandKind, arg: Expr) -> str:
+    """Return what an operand is that should be of another kind, and in a list what does not fit."""
+    if kind is not OperandKind.TUPLE or not isinstance(arg, MakeTuple):
+        return describe_type(arg)
+    others = [describe_type(each) for each in arg.elements if not _is_integer(each)]
+    return f"a list that holds {others[0]}" if others else describe_type(arg)
 
 
 def is_task(expr: Expr) -> bool:

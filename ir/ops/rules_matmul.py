@@ -79,7 +79,7 @@ def check_acc(site: CallSite, product: TileType) -> None:
             f"the valid shape of acc must be {show_dims(product.valid_shape)}, "
             f"not {show_dims(acc.valid_shape)}"
         )
-        raise site.value_error(message)
+        raise site.value_error(message, "pl.set_validshape narrows a tile of pl.create_tile")
 
 
 def check_bias(site: CallSite, position: int, product: TileType) -> None:
@@ -147,14 +147,17 @@ def accumulator(ones: Dims, lhs: TileType, rhs: TileType, dtype: DType) -> TileT
 
 
 def check_space(site: CallSite, position: int) -> None:
-    """Refuse a tile that was placed elsewhere; one that is unplaced or in Mat can still be moved."""
+    """Refuse a tile that was placed elsewhere; one that is unplaced, in Mat or in Vec can still move."""
     operand = site.row.operands[position]
     space = operand_type(site, position, TileType).memory_space
     (wanted,) = operand.spaces
-    movable = wanted is not MemorySpace.Acc and space is MemorySpace.Mat
+    movable = wanted is not MemorySpace.Acc and space in (MemorySpace.Mat, MemorySpace.Vec)
     if space is not None and space is not wanted and not movable:
         message = f"{operand.name} must lie in {wanted.name}, not in {space.name}"
-        raise site.value_error(message, f"pl.move it to pl.Mem.{wanted.name}")
+        hint = f"pl.move it to pl.Mem.{wanted.name}"
+        if space is MemorySpace.Acc:
+            hint = "pl.move it to pl.Mem.Vec, from where the compiler takes it on"
+        raise site.value_error(message, hint)
 
 
 def check_pair(site: CallSite, lhs: DType, rhs: DType) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..dtypes import BFloat16, DType, Float16, UInt8
+from ..errors import IRValueError
 from ..placement import NZ_BLOCKED_RANK
 from ..types import (
     SCALE_ARRANGEMENT,
@@ -40,12 +44,17 @@ if TYPE_CHECKING:
     from .row import CallSite
 
 _TILE_RANK = 2
+_SCALED_HINT = "pre_quant=, a number by which sums are multiplied, stores them in 8 bits"
+FLOAT32_REACH = 2.0**128 - 2.0**103
+"""Where numbers begin that Float32 rounds to infinity."""
 SCALE_DTYPES = (DType.E8M0, UInt8)
 #: What the fixpipe can write, by the dtype in the accumulator.
 ACC_STORE_DTYPES: Mapping[DType, tuple[DType, ...]] = {
     DType.Float32: (DType.Float32, BFloat16, Float16),
     DType.Int32: (DType.Int32,),
 }
+#: What the fixpipe writes besides once it has multiplied by a number.
+PRE_QUANT_DTYPES = (DType.E4M3, DType.E5M2, DType.Int8, UInt8)
 SCALE_LAYOUT = {
     MemorySpace.LeftScale: TensorLayout.MX_A_ZZ,
     MemorySpace.RightScale: TensorLayout.MX_B_NN,
@@ -61,7 +70,8 @@ MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
     MemorySpace.Vec: (MemorySpace.Mat,),
     MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
 }
-_LOAD_TARGETS = (MemorySpace.Vec, MemorySpace.Mat)
+#: Where a load can go.
+LOAD_TARGETS = (MemorySpace.Vec, MemorySpace.Mat)
 #: Ranks of a tensor in NZ before it is cut into boxes.
 NZ_RANKS = range(2, NZ_BLOCKED_RANK)
 
@@ -98,9 +108,12 @@ def infer_load(site: CallSite) -> TileType:
     check_shape(site, window, tensor.dtype)
     check_offsets(site, offsets, tensor.dtype)
     space = site.kwargs.get("target_memory")
-    if space is not None and space not in _LOAD_TARGETS:
+    if space is not None and space not in LOAD_TARGETS:
         message = f"target_memory must be Vec or Mat, not {space.name}"
-        raise site.value_error(message, f"load to Mat, then pl.move to {space.name}")
+        hint = f"load to Mat, then pl.move to {space.name}"
+        if space not in MOVES[MemorySpace.Mat]:
+            hint = f"nothing is loaded to {space.name}; ops that multiply put their sums into Acc"
+        raise site.value_error(message, hint)
     check_valid_shape(site, valid, window)
     source = tensor.valid_shape or tensor.shape
     if site.kwargs.get("clamp"):
@@ -185,9 +198,11 @@ def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> N
     if space is not None and space in (*_L0, MemorySpace.ScalarLocal):
         message = f"a tile must be stored from Acc or Vec, not from {space.name}"
         raise site.value_error(message)
-    allowed = (tile.dtype,)
-    if space is MemorySpace.Acc:
-        allowed = ACC_STORE_DTYPES.get(tile.dtype, ())
+    if site.kwargs.get("pre_relu"):
+        _check_fixpipe(site, tile, "pre_relu", "pl.relu takes a tile in Vec")
+    if site.kwargs.get("pre_quant") is not None:
+        _check_fixpipe(site, tile, "pre_quant", "pl.mul and pl.cast take a tile in Vec")
+    allowed = stored_dtypes(tile, site.kwargs)
     if tensor.dtype not in allowed:
         names = ", ".join(dtype.name for dtype in allowed)
         where = f" in {space.name}" if space is not None else ""
@@ -195,7 +210,43 @@ def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> N
             f"a tile of {tile.dtype.name}{where} must be stored as {names}, "
             f"not into a tensor of {tensor.dtype.name}"
         )
-        raise site.type_error(message)
+        if tensor.dtype in stored_dtypes(tile, {"pre_quant": 1.0}):
+            raise site.type_error(message, _SCALED_HINT)
+        in_vec = space is MemorySpace.Vec
+        raise site.type_error(message, "pl.cast converts the tile first" if in_vec else None)
+
+
+def stored_dtypes(tile: TileType, kwargs: Mapping[str, Any]) -> tuple[DType, ...]:
+    """Return the dtypes that a store of a tile with these attributes can write."""
+    if tile.memory_space is not MemorySpace.Acc:
+        return (tile.dtype,)
+    plain = ACC_STORE_DTYPES.get(tile.dtype, ())
+    scaled = kwargs.get("pre_quant") is not None and tile.dtype is DType.Float32
+    return (*plain, *PRE_QUANT_DTYPES) if scaled else plain
+
+
+def read_pre_quant(given: object) -> float:
+    """Return the number by which a store multiplies, as the Float32 that the fixpipe has.
+
+    Raises:
+        IRValueError: For what is no finite number, or one that Float32 does not reach.
+    """
+    number = given if isinstance(given, int | float) and not isinstance(given, bool) else math.nan
+    if not abs(number) < FLOAT32_REACH:
+        message = f"pre_quant must be a finite number of Float32, not {given!r}"
+        raise IRValueError(message, hint="a constant; sums are multiplied by it")
+    return float(np.float32(number))
+
+
+def _check_fixpipe(site: CallSite, tile: TileType, name: str, hint: str) -> None:
+    """Refuse what is done on the way of a tile that the fixpipe does not store as Float32 numbers."""
+    if tile.memory_space is MemorySpace.Acc and tile.dtype is DType.Float32:
+        return
+    message = (
+        f"{name} must be for a tile of Float32 in Acc, not of {tile.dtype.name} in "
+        f"{space_name(tile)}"
+    )
+    raise site.type_error(message, hint)
 
 
 def _check_same_count(site: CallSite, window: Dims, tile: TileType) -> None:
@@ -241,14 +292,17 @@ def infer_move(site: CallSite) -> TileType:
         return _scale_move(site, tile, target)
     view = tile.get_effective_tile_view()
     if source is not target:
-        if source is MemorySpace.Mat and view.arrangement in SCALE_ARRANGEMENT.values():
+        in_boxes = view.arrangement in SCALE_ARRANGEMENT.values()
+        if source is MemorySpace.Mat and in_boxes:
             own = _space_of_scales(view)
             message = (
                 f"a tile of scales in {arrangement_name(view)} must go to {own.name}, "
                 f"not to {target.name}"
             )
             raise site.value_error(message)
-        view = implicit_tile_view(tile.shape, target)
+        # Boxes of scales lie in Mat as they do in Vec.
+        if not (in_boxes and tile.dtype in SCALE_DTYPES and target is MemorySpace.Mat):
+            view = implicit_tile_view(tile.shape, target)
     blayout = site.kwargs.get("blayout", view.blayout)
     slayout = site.kwargs.get("slayout", view.slayout)
     boxes = [a for a in SCALE_ARRANGEMENT.values() if a[:2] == (blayout, slayout)]

@@ -8,7 +8,7 @@ from ..dtypes import DType
 from ..errors import IRTypeError
 from ..expr import ScalarType, index
 from ..numerics.plain_matmul import K_STEP, check_pair, result_dtype
-from ..types import TileType
+from ..types import AccPhase, TileType
 from .checks import operand_type
 from .rules_matmul import (
     accumulator,
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _RANK = 2
 _BOX = 16
-#: The ways in which a gemv may say how far its sum has come; none of them changes a number.
-ACC_PHASES = ("unspecified", "partial", "final")
 
 
 def infer_matmul(site: CallSite) -> TileType:
@@ -74,10 +72,16 @@ def _product_type(site: CallSite, *, first: int) -> TileType:
     return accumulator(ones, lhs, rhs, result_dtype(lhs.dtype))
 
 
+def read_phase(given: object) -> object:
+    """Return the name of a phase that is given by name or as a member of the enumeration."""
+    return given.value if isinstance(given, AccPhase) else given
+
+
 def check_phase(site: CallSite) -> None:
     """Refuse a phase of an accumulation that has no name."""
     phase = site.row.attribute(site.kwargs, "acc_phase")
-    if phase not in ACC_PHASES:
-        names = ", ".join(repr(each) for each in ACC_PHASES)
-        message = f"acc_phase must be one of {names}, not {phase!r}"
+    names = [each.value for each in AccPhase]
+    if phase not in names:
+        known = ", ".join(map(repr, names))
+        message = f"acc_phase must be one of {known}, not {phase!r}"
         raise site.value_error(message)

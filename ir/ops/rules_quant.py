@@ -3,6 +3,10 @@
 Both take a matrix whose last axis is K. With `group_axis=1` the result is a left operand: elements
 `[M, K]` and scales `[M, K/32]`. With `group_axis=0` it is a right operand, so the elements leave
 transposed: from `[N, K]` to `[K, N]`, with scales `[K/32, N]`.
+
+N is a multiple of 32, and of 64 from FP16 to FP4. From BF16 to FP4 the interpreter takes N = 32 too,
+but a tile of such a result has rows of 16 bytes, half of what UB counts in: to be compiled, N of FP4
+is a multiple of 64 whatever it is made of.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from ..types import (
     TupleType,
     constant_dims,
 )
-from .checks import operand_type, same_dims, show_dims
+from .checks import operand_type, show_dims
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +48,7 @@ _HINT = (
     "1 makes a left operand, 0 a right one, transposed; layout=pl.MX_A_ZZ and pl.MX_B_NN are the "
     "older names of the two"
 )
+_DTYPE_HINT = "the device's quantiser makes no other elements; scalebox.numerics.quantize does"
 _ROWS, _COLUMNS, _DEPTH = 16, 32, 64
 _COLUMNS_FP16_TO_FP4 = 64
 
@@ -98,16 +103,36 @@ def _shapes(
     """Return the shapes of elements and scales and the layout of the scales."""
     axis = group_axis(site)
     layout = LAYOUT_OF_AXIS[axis]
-    rows, depth = _extents(site, source)
-    dtype = _checked_dtypes(site, source.dtype)
-    outer = "M" if axis == 1 else "N"
-    _check_multiple(site, outer, rows, _ROWS)
-    _check_multiple(site, "K", depth, _DEPTH)
     if axis == 1:
+        rows, depth = check_quantised(site, source)
         return (rows, depth), (rows, depth // GROUP), layout
+    dtype = site.row.attribute(site.kwargs, "dtype")
     narrow = source.dtype is Float16 and dtype is DType.E2M1
-    _check_multiple(site, outer, rows, _COLUMNS_FP16_TO_FP4 if narrow else _COLUMNS)
+    unit = _COLUMNS_FP16_TO_FP4 if narrow else _COLUMNS
+    rows, depth = check_quantised(site, source, outer="N", unit=unit)
     return (depth, rows), (depth // GROUP, rows), layout
+
+
+def check_quantised(
+    site: CallSite, source: TileType | TensorType, *, outer: str = "M", unit: int = _ROWS
+) -> tuple[int, int]:
+    """Return the extents of what is quantised, once the device is known to do it.
+
+    Args:
+        site: A call with the attributes `dtype` and `rule`.
+        source: What is quantised along its last axis, K.
+        outer: The name of its first axis.
+        unit: What that axis must be a multiple of.
+
+    Raises:
+        IRTypeError: For a dtype of the source or of the elements that the device has not.
+        IRValueError: For other extents, or a part that is valid.
+    """
+    rows, depth = _extents(site, source)
+    _check_dtypes(site, source.dtype)
+    _check_multiple(site, outer, rows, unit)
+    _check_multiple(site, "K", depth, _DEPTH)
+    return rows, depth
 
 
 def group_axis(site: CallSite) -> int:
@@ -137,32 +162,31 @@ def _extents(site: CallSite, source: TileType | TensorType) -> tuple[int, int]:
     extents = constant_dims(source.shape)
     if extents is None:
         message = f"src must have constant dimensions, not {show_dims(source.shape)}"
-        raise site.value_error(message)
+        raise site.value_error(message, "quantise tiles of constant extents, one after another")
     valid: Dims = source.valid_shape
-    if valid and not same_dims(valid, source.shape):
+    if valid and constant_dims(valid) != extents:
         message = f"src must be valid as a whole, not only {show_dims(valid)} of {list(extents)}"
-        raise site.value_error(message)
+        raise site.value_error(message, "pl.fillpad fills the rest of a tile up with zeros")
     rows, depth = extents
     return rows, depth
 
 
-def _checked_dtypes(site: CallSite, source: DType) -> DType:
-    """Return the dtype of the elements, once it and the source's are known to the device."""
+def _check_dtypes(site: CallSite, source: DType) -> None:
+    """Refuse a dtype of the elements, of the source, or a rule that the device has not."""
     dtype = site.row.attribute(site.kwargs, "dtype")
     if dtype not in SOURCES:
         names = " or ".join(d.name for d in SOURCES)
         message = f"dtype must be {names}, not {dtype.name}"
-        raise site.type_error(message, _HINT)
+        raise site.type_error(message, _DTYPE_HINT)
     if source not in SOURCES[dtype]:
         names = ", ".join(d.name for d in SOURCES[dtype])
         message = f"src must be one of {names} to become {dtype.name}, not {source.name}"
-        raise site.type_error(message)
+        raise site.type_error(message, "pl.cast converts it to one of them before")
     rule = site.row.attribute(site.kwargs, "rule")
     if rule not in SCALE_RULES:
         names = " or ".join(map(repr, SCALE_RULES))
         message = f"rule must be {names}, the device's two, not {rule!r}"
         raise site.value_error(message)
-    return dtype
 
 
 def _check_multiple(site: CallSite, name: str, extent: int, unit: int) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from ..dtypes import DType, Index, Int64, SimpleDType, UInt64
+from ..dtypes.boxes import BOX_ROWS
 from ..dtypes.formats import INTEGER_FORMATS
 from ..expr import Expr, ScalarType, index
 from ..numerics.functions import NUMBERS
 from ..types import (
+    CompactMode,
     MemorySpace,
     PadValue,
+    TensorLayout,
     TensorType,
     TileType,
     TileView,
@@ -23,7 +27,6 @@ from .checks import (
     check_offsets,
     check_rank,
     check_shape,
-    check_valid_shape,
     check_window,
     operand_dims,
     operand_type,
@@ -32,6 +35,7 @@ from .checks import (
     show_dims,
 )
 from .rules_memory import view_with_valid
+from .rules_slice import check_dropped, kept, pads, valid_part
 from .rules_vector import array, check_same_dtype, check_scalar, literal_of, made, valid_of
 from .rules_window import valid_extent
 
@@ -41,10 +45,10 @@ if TYPE_CHECKING:
     from .rules_vector import Array
 
 _RANK = 2
-#: What can be moved about in Vec: all that the vector core computes with, and masks.
-MOVABLE: tuple[DType, ...] = (*NUMBERS, DType.Bool)
+#: What can be moved about in Vec: all that the vector core computes with, masks, and elements of MX.
+MOVABLE: tuple[DType, ...] = (*NUMBERS, DType.Bool, DType.E4M3, DType.E5M2, DType.E2M1)
 #: What a scalar can hold of an array.
-READABLE: tuple[DType, ...] = (*MOVABLE, Int64, UInt64, Index)
+READABLE: tuple[DType, ...] = (*NUMBERS, DType.Bool, Int64, UInt64, Index)
 _CREATED_IN = (
     MemorySpace.Vec,
     MemorySpace.Mat,
@@ -74,8 +78,8 @@ def infer_create_tile(site: CallSite) -> TileType:
     return TileType(shape, dtype, None, None, space)
 
 
-def infer_full(site: CallSite) -> TileType:
-    """Return the type of a tile of one value."""
+def infer_full(site: CallSite) -> Array:
+    """Return the type of a tile, or a tensor, of one value."""
     shape, dtype = operand_dims(site, 0), site.kwargs["dtype"]
     _check_constant(site, shape)
     if dtype not in NUMBERS:
@@ -84,6 +88,8 @@ def infer_full(site: CallSite) -> TileType:
         raise site.type_error(message)
     check_shape(site, shape, dtype)
     check_scalar(site, 1, dtype)
+    if site.row.name.startswith("tensor."):
+        return TensorType(shape, dtype)
     return TileType(shape, dtype, None, None, MemorySpace.Vec)
 
 
@@ -129,6 +135,7 @@ def infer_transpose(site: CallSite) -> Array:
     shape, valid = list(x.shape), list(valid_of(x))
     for dims in (shape, valid):
         dims[first], dims[second] = dims[second], dims[first]
+    check_shape(site, tuple(shape), x.dtype)
     return made(x, tuple(shape), tuple(valid), x.dtype)
 
 
@@ -204,16 +211,16 @@ def infer_slice(site: CallSite) -> TileType:
     _check_constant(site, shape)
     check_shape(site, shape, tile.dtype)
     check_offsets(site, offset, tile.dtype)
-    check_window(site, offset, shape, tile.shape, what="the window", owner="the tile")
-    if len(site.args) > 3:
-        valid = operand_dims(site, 3)
-        check_rank(site, valid, len(tile.shape), "valid_shape", "the tile")
-        check_valid_shape(site, valid, shape)
-        check_window(site, offset, valid, tile.valid_shape, what="what is valid", owner="the tile")
-    else:
+    valid = valid_part(site, offset, shape, tile.valid_shape, owner="the tile")
+    if valid is None:
+        check_window(site, offset, shape, tile.shape, what="the window", owner="the tile")
         extents = zip(offset, shape, tile.valid_shape, tile.shape, strict=True)
         valid = tuple(valid_extent(site, *each) for each in extents)
-    view = view_with_valid(implicit_tile_view(shape, MemorySpace.Vec), valid)
+    check_dropped(site, shape)
+    shape, valid = kept(site, shape), kept(site, valid)
+    view = view_with_valid(
+        implicit_tile_view(shape, MemorySpace.Vec), shape if pads(site) else valid
+    )
     return TileType(shape, tile.dtype, None, view, MemorySpace.Vec)
 
 
@@ -243,8 +250,15 @@ def infer_assemble(site: CallSite) -> TileType:
     what = "the valid part of source"
     owner = "the valid part of target"
     check_window(site, offset, source.valid_shape, target.valid_shape, what=what, owner=owner)
-    view = view_with_valid(implicit_tile_view(target.shape, MemorySpace.Vec), target.valid_shape)
-    return TileType(target.shape, target.dtype, None, view, MemorySpace.Vec)
+    return _changed(target)
+
+
+def _changed(tile: TileType) -> TileType:
+    """Return the type of a tile in Vec that has been changed in part: its view stays."""
+    own = implicit_tile_view(tile.shape, MemorySpace.Vec)
+    view = tile.tile_view if tile.memory_space is MemorySpace.Vec else None
+    kept = view_with_valid(view or own, tile.valid_shape)
+    return TileType(tile.shape, tile.dtype, None, kept, MemorySpace.Vec)
 
 
 # --------------------------------------------------------------------------- valid shapes
@@ -268,22 +282,47 @@ def infer_set_valid(site: CallSite) -> TileType:
             hint = "pl.fillpad makes all of a tile valid"
             raise site.value_error(message, hint if size > limit else None)
         valid.append(given)
-    view = tile.get_effective_tile_view()
-    narrowed = view_with_valid(view, tuple(valid))
-    return TileType(tile.shape, tile.dtype, None, narrowed, tile.memory_space)
+    view = view_with_valid(tile.get_effective_tile_view(), tuple(valid))
+    if tile.memory_space is MemorySpace.Acc and _in_last_box(valid[0], tile.shape[0]):
+        view = replace(view, compact=CompactMode.normal)
+    return TileType(tile.shape, tile.dtype, None, view, tile.memory_space)
+
+
+def _in_last_box(valid: Expr, rows: Expr) -> bool:
+    """Return whether valid rows end in the last box of a tile, where compact boxes stand no closer."""
+    some, every = constant_dim(valid), constant_dim(rows)
+    if some is None or every is None:
+        return False
+    return some < every and -(-some // BOX_ROWS) == -(-every // BOX_ROWS)
 
 
 def infer_fillpad(site: CallSite) -> TileType:
     """Return the type of a tile that is valid as a whole."""
     x = array(site, 0, NUMBERS)
     assert isinstance(x, TileType), x
+    pad = _pad_value(site)
+    place = implicit_tile_view(x.shape, MemorySpace.Vec)
+    view = TileView(None, None, None, place.blayout, place.slayout, place.fractal, pad)
+    return TileType(x.shape, x.dtype, None, view, MemorySpace.Vec)
+
+
+def infer_fillpad_tensor(site: CallSite) -> TensorType:
+    """Return the type of a fresh tensor that is valid as a whole."""
+    x = operand_type(site, 0, TensorType)
+    _pad_value(site)
+    if x.dtype not in NUMBERS or x.layout is not TensorLayout.ND:
+        names = ", ".join(each.name for each in NUMBERS)
+        message = f"x must hold {names} row by row, not {x.dtype.name} in {x.layout.name}"
+        raise site.type_error(message)
+    return TensorType(x.shape, x.dtype)
+
+
+def _pad_value(site: CallSite) -> PadValue:
     pad: PadValue = site.row.attribute(site.kwargs, "pad_value")
     if pad is PadValue.null:
         message = "pad_value must be zero, max or min, not null"
         raise site.value_error(message)
-    place = implicit_tile_view(x.shape, MemorySpace.Vec)
-    view = TileView(None, None, None, place.blayout, place.slayout, place.fractal, pad)
-    return TileType(x.shape, x.dtype, None, view, MemorySpace.Vec)
+    return pad
 
 
 # --------------------------------------------------------------------------- single elements
@@ -300,7 +339,7 @@ def infer_write(site: CallSite) -> Array:
     dtype = _element(site)
     check_scalar(site, 2, dtype)
     x = array(site, 0, READABLE)
-    return made(x, x.shape, valid_of(x), x.dtype) if isinstance(x, TileType) else x
+    return _changed(x) if isinstance(x, TileType) else x
 
 
 def _element(site: CallSite) -> SimpleDType:

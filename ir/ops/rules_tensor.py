@@ -23,6 +23,7 @@ from .checks import (
     show_dims,
 )
 from .rules_memory import ACC_STORE_DTYPES, is_packed
+from .rules_slice import check_dropped, kept, pads, valid_part
 
 if TYPE_CHECKING:
     from ..expr import Type
@@ -137,13 +138,28 @@ def infer_blocked_view(site: CallSite, stored: Type) -> TensorType:
     return TensorType(shape, source.dtype, source.memref, TensorView(None, stored.layout))
 
 
+_WINDOW_OPERANDS = 3
+"""Operands of a slice that says nothing about what is valid."""
+
+
 def infer_slice(site: CallSite) -> TensorType:
     """Return the type of a window of a tensor, row-major and packed."""
     tensor = operand_type(site, 0, TensorType)
     if tensor.layout.is_mx:
         message = f"cannot cut a tensor in {tensor.layout.name}"
         raise site.value_error(message, "pl.load takes a window of its boxes")
-    return _window_type(site, tensor, TensorLayout.ND)
+    plain = _window_type(site, tensor, TensorLayout.ND)
+    shape, offset = operand_dims(site, 1), operand_dims(site, 2)
+    extents = tensor.valid_shape or tensor.shape
+    valid = valid_part(site, offset, shape, extents, owner="the tensor")
+    check_dropped(site, shape)
+    if valid is not None and tensor.dtype.is_compound():
+        message = f"a window of {tensor.dtype.name} must be valid as a whole"
+        raise site.value_error(message)
+    if valid is None or pads(site):
+        return TensorType(kept(site, shape), plain.dtype)
+    view = TensorView(None, TensorLayout.ND, kept(site, valid))
+    return TensorType(kept(site, shape), plain.dtype, None, view)
 
 
 def infer_slice_scales(site: CallSite) -> TensorType:
@@ -164,7 +180,8 @@ def _window_type(site: CallSite, tensor: TensorType, layout: TensorLayout) -> Te
         raise site.value_error(message)
     check_shape(site, shape, tensor.dtype)
     check_offsets(site, offset, tensor.dtype)
-    check_window(site, offset, shape, tensor.valid_shape or tensor.shape, what="the window")
+    if len(site.args) == _WINDOW_OPERANDS and not site.kwargs.get("clamp"):
+        check_window(site, offset, shape, tensor.valid_shape or tensor.shape, what="the window")
     return TensorType(shape, tensor.dtype, None, layout)
 
 
@@ -183,7 +200,7 @@ def infer_assemble(site: CallSite) -> TensorType:
             f"a tensor of {source.dtype.name} must go into one of {names}, "
             f"not of {target.dtype.name}"
         )
-        raise site.type_error(message)
+        raise site.type_error(message, "pl.cast converts it first")
     check_rank(site, source.shape, len(target.shape), "source", "the target")
     check_rank(site, offset, len(target.shape), "offset", "the target")
     check_offsets(site, offset, target.dtype)
@@ -205,7 +222,7 @@ _REFUSED_FLAGS = {
 def infer_matmul(site: CallSite) -> TensorType:
     """Return the FP32 product of two matrices of block-scaled dtypes."""
     out_dtype = site.row.attribute(site.kwargs, "out_dtype")
-    if out_dtype is not DType.Float32:
+    if out_dtype not in (None, DType.Float32):
         message = f"out_dtype must be Float32, not {out_dtype.name}"
         raise site.type_error(message)
     return _product_type(site, first=0)

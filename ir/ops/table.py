@@ -6,18 +6,22 @@ from ..dtypes import DType
 from ..types import MemorySpace, TensorLayout, TileLayout
 from . import (
     meaning,
+    meaning_shapes,
+    meaning_tensor_matmul,
     meaning_tensors,
     rules_control,
     rules_forms,
     rules_memory,
     rules_quant,
     rules_tensor,
+    rules_tensor_matmul,
     rules_tensor_mx,
     rules_window,
 )
 from .row import Attribute, Operand, OperandKind, OpRow
 from .table_matmul import MATMUL_ROWS, MX_PAIR, MX_ROWS
-from .table_shapes import SHAPE_ROWS
+from .table_quant import QUANT_STEP_ROWS
+from .table_shapes import SHAPE_ROWS, SLICE_ATTRIBUTES
 from .table_vector import VECTOR_ROWS, tile
 
 _TENSOR, _TILE, _TUPLE = OperandKind.TENSOR, OperandKind.TILE, OperandKind.TUPLE
@@ -57,11 +61,19 @@ _ROWS = (
             Operand("output_tensor", _TENSOR),
             Operand("shapes", _TUPLE, optional=True),
         ),
-        attributes=(),
+        attributes=(
+            Attribute("pre_quant", float, read=rules_memory.read_pre_quant),
+            Attribute("pre_relu", bool, default=False),
+        ),
         infer=rules_memory.infer_store,
         infer_blocked=rules_forms.infer_store_form,
         meaning=meaning.store,
-        doc="Copies the valid part of a tile into a tensor and gives the tensor's new value.",
+        doc=(
+            "Copies the valid part of a tile into a tensor and gives the tensor's new value. On their "
+            "way, sums of an accumulator are multiplied by pre_quant, a number, and with pre_relu "
+            "negative ones become +0; those that have a pre_quant may also be stored in 8 bits, where "
+            "they saturate."
+        ),
         output_memory=MemorySpace.DDR,
         reuses=2,
         has_effect=True,
@@ -77,7 +89,8 @@ _ROWS = (
         ),
         infer=rules_memory.infer_move,
         meaning=meaning.move,
-        doc="Copies a tile into another on-chip memory, in the arrangement that it expects.",
+        doc="Copies a tile into another on-chip memory, in the arrangement that it expects; boxes of "
+        "scales stay what they are.",
     ),
     OpRow(
         name="tile.extract",
@@ -110,7 +123,8 @@ _ROWS = (
         infer=rules_quant.infer_tile,
         kernel_default=rules_quant.default_group_axis,
         meaning=meaning_tensors.quantize_tile,
-        doc="Quantises a tile to MX: elements, and one scale for 32 of them along K.",
+        doc="Quantises a tile to MX: elements, and one scale for 32 of them along K. With `group_axis=0`, N "
+        "is a multiple of 32; of FP4, whose rows then take whole 32 bytes, one of 64.",
         output_memory=MemorySpace.Vec,
         vector=True,
     ),
@@ -134,14 +148,14 @@ _ROWS = (
             Operand("rhs", _TENSOR, compound=True),
         ),
         attributes=(
-            Attribute("out_dtype", DType, default=DType.Float32),
+            Attribute("out_dtype", DType),
             Attribute("a_trans", bool, default=False),
             Attribute("b_trans", bool, default=False),
             Attribute("c_matrix_nz", bool, default=False),
         ),
-        infer=rules_tensor.infer_matmul,
-        meaning=meaning.multiply_tensors,
-        doc="Multiplies two tensors of block-scaled dtypes.",
+        infer=rules_tensor_matmul.infer_matmul,
+        meaning=meaning_tensor_matmul.multiply,
+        doc="Multiplies two tensors, of block-scaled dtypes or of those that the cube multiplies.",
         output_memory=MemorySpace.DDR,
         instead="tiles are multiplied by pl.matmul_mx, each with the tile of its scales",
     ),
@@ -151,16 +165,31 @@ _ROWS = (
             Operand("acc", _TENSOR),
             Operand("lhs", _TENSOR, compound=True),
             Operand("rhs", _TENSOR, compound=True),
+            Operand("init_cond", OperandKind.SCALAR, optional=True),
         ),
         attributes=(
             Attribute("a_trans", bool, default=False),
             Attribute("b_trans", bool, default=False),
         ),
-        infer=rules_tensor.infer_matmul_acc,
-        meaning=meaning.multiply_tensors_acc,
-        doc="Adds the product of two tensors of block-scaled dtypes to a third one.",
+        order=("acc", "lhs", "rhs", "a_trans", "b_trans", "init_cond"),
+        infer=rules_tensor_matmul.infer_matmul_acc,
+        meaning=meaning_tensor_matmul.multiply_acc,
+        doc="Adds the product of two tensors to a third one, in a fresh tensor; where init_cond holds, "
+        "the product alone.",
         output_memory=MemorySpace.DDR,
         instead="tiles are multiplied by pl.matmul_mx_acc, each with the tile of its scales",
+    ),
+    OpRow(
+        name="tensor.matmul_bias",
+        operands=(Operand("lhs", _TENSOR), Operand("rhs", _TENSOR), Operand("bias", _TENSOR)),
+        attributes=(
+            Attribute("a_trans", bool, default=False),
+            Attribute("b_trans", bool, default=False),
+        ),
+        infer=rules_tensor_matmul.infer_matmul_bias,
+        meaning=meaning_tensor_matmul.multiply_bias,
+        doc="Multiplies two tensors, starting from a row of biases.",
+        output_memory=MemorySpace.DDR,
     ),
     OpRow(
         name="tensor.matmul_mx",
@@ -222,10 +251,11 @@ _ROWS = (
             Operand("tensor", _TENSOR, compound=True),
             Operand("shape", _TUPLE),
             Operand("offset", _TUPLE),
+            Operand("valid_shape", _TUPLE, optional=True),
         ),
-        attributes=(),
+        attributes=SLICE_ATTRIBUTES,
         infer=rules_tensor.infer_slice,
-        meaning=meaning_tensors.cut,
+        meaning=meaning_shapes.cut_tensor,
         doc="Takes a window of a tensor as it is now.",
         output_memory=MemorySpace.DDR,
     ),
@@ -301,6 +331,7 @@ _ROWS = (
     *VECTOR_ROWS,
     *SHAPE_ROWS,
     *MATMUL_ROWS,
+    *QUANT_STEP_ROWS,
 )
 
 ROWS: dict[str, OpRow] = {row.name: row for row in _ROWS}

@@ -30,7 +30,7 @@ MX_PAIR = (
     _tile("rhs_scale", MemorySpace.RightScale),
 )
 _ACC, _BIAS = _tile("acc", MemorySpace.Acc), _tile("bias", MemorySpace.Bias)
-_PHASE = (Attribute("acc_phase", str, default="unspecified"),)
+_PHASE = (Attribute("acc_phase", str, default="unspecified", read=rules_plain_matmul.read_phase),)
 
 #: Type rule and meaning of a product, of one that is added to an accumulator, of one from biases.
 _PLAIN: Three = (

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from ..dtypes import DType
 from ..types import MemorySpace, PadValue
-from . import meaning_shapes, rules_shapes, rules_vector
+from . import meaning_shapes, rules_shapes, rules_slice, rules_vector
 from .row import Attribute, Operand, OperandKind, OpRow
 from .table_vector import both_rows, tile, tile_row
 
 _TILE, _TENSOR = OperandKind.TILE, OperandKind.TENSOR
 _SCALAR, _TUPLE = OperandKind.SCALAR, OperandKind.TUPLE
 _DTYPE = Attribute("dtype", DType, required=True)
+
+SLICE_ATTRIBUTES = (
+    Attribute("drop_dims", tuple, default=(), read=rules_slice.read_axes),
+    Attribute("pad_value", PadValue, default=PadValue.null),
+    Attribute("clamp", bool, default=False),
+)
+"""What both slices may say beyond their operands."""
 
 SHAPE_ROWS: tuple[OpRow, ...] = (
     OpRow(
@@ -67,6 +74,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         rules_shapes.infer_slice,
         meaning_shapes.cut,
         "Takes a window of a tile as it is now.",
+        attributes=SLICE_ATTRIBUTES,
     ),
     tile_row(
         "assemble",
@@ -92,6 +100,28 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         meaning_shapes.fillpad,
         "Fills a tile up beyond its valid shape; max and min of floats are infinities.",
         attributes=(Attribute("pad_value", PadValue, default=PadValue.zero),),
+    ),
+    OpRow(
+        name="tensor.full",
+        operands=(Operand("shape", _TUPLE), Operand("value", _SCALAR)),
+        attributes=(_DTYPE,),
+        infer=rules_shapes.infer_full,
+        meaning=meaning_shapes.full_tensor,
+        doc="Makes a tensor whose elements all have one value.",
+        output_memory=MemorySpace.DDR,
+        order=("shape", "dtype", "value"),
+        complete=rules_shapes.complete_full,
+        vector=True,
+    ),
+    OpRow(
+        name="tensor.fillpad",
+        operands=(Operand("x", _TENSOR),),
+        attributes=(Attribute("pad_value", PadValue, default=PadValue.zero),),
+        infer=rules_shapes.infer_fillpad_tensor,
+        meaning=meaning_shapes.fillpad_tensor,
+        doc="Fills a tensor up beyond its valid shape; max and min of floats are infinities.",
+        output_memory=MemorySpace.DDR,
+        vector=True,
     ),
     OpRow(
         name="tile.read",

@@ -101,6 +101,7 @@ def _unary_rows(function: Unary, what: str) -> tuple[OpRow, ...]:
         f"Gives {what}.{_EXACT if precise else ''}",
         attributes=(_HIGH_PRECISION,) if precise else (),
         elementwise=not scratch,
+        in_place=(0,),
     )
 
 
@@ -130,6 +131,7 @@ def _binary_rows(function: Binary, what: str) -> tuple[OpRow, ...]:
             f"{doc}.{_EXACT if precise else ''}",
             attributes=attributes,
             elementwise=True,
+            in_place=(0, 1),
             scalar_form=f"tile.{name}s",
         ),
         *both_rows(
@@ -140,6 +142,7 @@ def _binary_rows(function: Binary, what: str) -> tuple[OpRow, ...]:
             f"{doc}, of which the second is a scalar.",
             attributes=attributes,
             elementwise=True,
+            in_place=(0,),
             complete=rules_vector.complete_scalar,
         ),
     )
@@ -173,6 +176,7 @@ _MASKS = (
         meaning_vector.select,
         "Takes elements of a where the mask is set, else of b.",
         elementwise=True,
+        in_place=(1, 2),
         scalar_form="tile.sels",
     ),
     *both_rows(
@@ -232,6 +236,7 @@ def _expansion_rows(line: Line, function: Binary, suffix: str, what: str) -> tup
         partial(rules_reduce.infer_expand, line, function),
         partial(meaning_vector.expand, line, function),
         f"{what}, {vec} that stands for all {lines} of x.",
+        in_place=(0,),
     )
 
 
@@ -239,13 +244,20 @@ _CAST_ATTRIBUTES = (
     Attribute("target_type", DType, required=True),
     Attribute("mode", CastMode, default=CastMode.round, read=CastMode.of),
 )
+_ROUNDED_ONCE = (
+    "Where the machine has no instruction from one to the other, a chain of those that it has is taken, "
+    "such as Float16 to Float32 to BFloat16 to E2M1. A step on the way that loses bits rounds to odd, or "
+    "in the direction asked for, so that a chain never rounds twice: its numbers are those of one "
+    "conversion. What is beyond FP8, E2M1 or an integer becomes the largest or smallest there is; a NaN "
+    "becomes 0 as an integer, and is refused where E2M1 is made of it."
+)
 _CASTS = (
     tile_row(
         "cast",
         (tile("tile"),),
         rules_cast.infer_cast,
         rules_cast.cast_tile,
-        "Converts the elements of a tile to another dtype.",
+        f"Converts the elements of a tile to another dtype. {_ROUNDED_ONCE}",
         attributes=_CAST_ATTRIBUTES,
         elementwise=True,
     ),
@@ -255,7 +267,7 @@ _CASTS = (
         attributes=_CAST_ATTRIBUTES,
         infer=rules_cast.infer_cast_tensor,
         meaning=meaning_vector.on_tensors(rules_cast.cast_tile),
-        doc="Converts the elements of a tensor to another dtype.",
+        doc=f"Converts the elements of a tensor to another dtype. {_ROUNDED_ONCE}",
         output_memory=MemorySpace.DDR,
         vector=True,
     ),

@@ -24,11 +24,15 @@ from .block_nz_tensor_views import BlockNzTensorViews
 from .canonicalize_io_order import CanonicalizeIOOrder
 from .convert_tensor_to_tile_ops import ConvertTensorToTileOps
 from .convert_to_ssa import ConvertToSSA
+from .copy_carried_tiles import CopyCarriedTiles
+from .copy_changed_tiles import CopyChangedTiles
 from .expand_compound_tensors import ExpandCompoundTensors
 from .flatten_call_expr import FlattenCallExpr
 from .flatten_tile_nd_to_2d import FlattenTileNdTo2D
+from .fold_tensor_dims import FoldTensorDims
 from .infer_tile_memory_space import InferTileMemorySpace
 from .init_mem_ref import InitMemRef
+from .inline_functions import InlineFunctions
 from .insert_mx_scale_addr import InsertMxScaleAddr
 from .instruments import (
     RoundTripInstrument,
@@ -38,8 +42,12 @@ from .instruments import (
     make_roundtrip_instrument,
     stage_diff,
 )
+from .legalize_element_access import LegalizeElementAccess
+from .legalize_quant_mx import LegalizeQuantMx
 from .legalize_tile_cast import LegalizeTileCast
+from .legalize_tile_slice import LegalizeTileSlice
 from .lower_pipeline_loops import LowerPipelineLoops
+from .lower_slots import LowerSlots
 from .materialize_semantic_aliases import MaterializeSemanticAliases
 from .materialize_tensor_strides import MaterializeTensorStrides
 from .memory_reuse import MemoryReuse
@@ -56,14 +64,22 @@ block_nz_tensor_views = BlockNzTensorViews
 canonicalize_io_order = CanonicalizeIOOrder
 convert_tensor_to_tile_ops = ConvertTensorToTileOps
 convert_to_ssa = ConvertToSSA
+copy_carried_tiles = CopyCarriedTiles
+copy_changed_tiles = CopyChangedTiles
 expand_compound_tensors = ExpandCompoundTensors
 flatten_call_expr = FlattenCallExpr
 flatten_tile_nd_to_2d = FlattenTileNdTo2D
+fold_tensor_dims = FoldTensorDims
 infer_tile_memory_space = InferTileMemorySpace
 init_mem_ref = InitMemRef
+inline_functions = InlineFunctions
 insert_mx_scale_addr = InsertMxScaleAddr
+legalize_element_access = LegalizeElementAccess
+legalize_quant_mx = LegalizeQuantMx
 legalize_tile_cast = LegalizeTileCast
+legalize_tile_slice = LegalizeTileSlice
 lower_pipeline_loops = LowerPipelineLoops
+lower_slots = LowerSlots
 materialize_semantic_aliases = MaterializeSemanticAliases
 materialize_tensor_strides = MaterializeTensorStrides
 memory_reuse = MemoryReuse
@@ -93,17 +109,25 @@ __all__ = [
     "canonicalize_io_order",
     "convert_tensor_to_tile_ops",
     "convert_to_ssa",
+    "copy_carried_tiles",
+    "copy_changed_tiles",
     "create_function_pass",
     "create_program_pass",
     "default_pipeline",
     "expand_compound_tensors",
     "flatten_call_expr",
     "flatten_tile_nd_to_2d",
+    "fold_tensor_dims",
     "infer_tile_memory_space",
     "init_mem_ref",
+    "inline_functions",
     "insert_mx_scale_addr",
+    "legalize_element_access",
+    "legalize_quant_mx",
     "legalize_tile_cast",
+    "legalize_tile_slice",
     "lower_pipeline_loops",
+    "lower_slots",
     "make_roundtrip_instrument",
     "materialize_semantic_aliases",
     "materialize_tensor_strides",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Right shift from a data tile's L0 byte address to its scales' address.
 SCALE_ADDRESS_SHIFT = 4
+#: What comes first in one statement: what it writes is there before what it reads is gone.
+_START, _END, _START_IN_PLACE = range(3)
 _SCALES_OF = {MemorySpace.Left: MemorySpace.LeftScale, MemorySpace.Right: MemorySpace.RightScale}
 
 
@@ -96,14 +98,21 @@ def _too_much(space: MemorySpace, buffers: list[Buffer], beyond: Buffer) -> IRVa
 
 def _at_worst_moment(buffers: list[Buffer]) -> list[Buffer]:
     """Return the buffers that are in use together when they take the most bytes."""
-    changes = [(b.first, 0, b.size_bytes) for b in buffers]
-    changes += [(b.last, 1, -b.size_bytes) for b in buffers]
-    total, most, moment = 0, 0, 0
-    for position, _, change in sorted(changes):
+    spans = {b.name: (_begin(b, buffers), (b.last, _END)) for b in buffers}
+    changes = [(spans[b.name][0], b.size_bytes) for b in buffers]
+    changes += [(spans[b.name][1], -b.size_bytes) for b in buffers]
+    total, most, moment = 0, 0, (0, _START)
+    for position, change in sorted(changes):
         total += change
         if total > most:
             most, moment = total, position
-    return [b for b in buffers if b.first <= moment <= b.last]
+    return [b for b in buffers if spans[b.name][0] <= moment <= spans[b.name][1]]
+
+
+def _begin(buffer: Buffer, buffers: list[Buffer]) -> tuple[int, int]:
+    """Return when a buffer is needed first: behind the end of one in whose place it is made."""
+    replaced = any(b.last == buffer.first and buffer.may_follow(b) for b in buffers)
+    return buffer.first, _START_IN_PLACE if replaced else _START
 
 
 def _scales_too_far(space: MemorySpace, buffer: Buffer, end: int) -> IRValueError:

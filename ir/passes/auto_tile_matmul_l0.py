@@ -1,8 +1,9 @@
-"""AutoTileMatmulL0: a block-scaled matmul of tiles in L1 is cut into tiles that the cube's buffers hold.
+"""AutoTileMatmulL0: a matmul of tiles in L1 is cut into tiles that the cube's buffers hold.
 
 What the kernel left in Mat or unplaced is cut where that is faster or nothing else fits: along K always,
 along M and N where the result's only use is a store, whose tiles are then stored one by one. Products
-that are added up into one such result are cut alike. K is cut at multiples of 64, so no bit changes.
+that are added up into one such result are cut alike. K is cut between steps of the cube, of block-
+scaled operands at multiples of 64, so no bit changes.
 Operands that the kernel moved itself are left alone.
 """
 
@@ -28,7 +29,7 @@ from .l0_loads import bytes_in_l1, split_loads
 from .l0_loops import Nest
 from .l0_room import Bytes, Neighbours
 from .l0_sums import find_sums
-from .l0_tiles import K_UNIT, M_UNIT, Tiling, choose, cost, fits
+from .l0_tiles import M_UNIT, Tiling, choose, cost, fits
 from .memory_sizes import MEMORIES, memory_bytes
 from .memrefs import tile_vars
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AutoTileMatmulL0(FunctionPass):
-    """Cut the block-scaled matmuls of an InCore function whose operands lie in L1."""
+    """Cut the matmuls of an InCore function whose operands lie in L1."""
 
     name = "AutoTileMatmulL0"
     required = frozenset(
@@ -178,16 +179,21 @@ def _refusal(found: Sum, target: Target) -> IRValueError:
     rows, _, columns = found.shape
     problem = found.problem
     m, n = (rows, columns) if problem.whole else (M_UNIT, min(problem.n_unit, columns))
-    left, right = m * K_UNIT * problem.bits // 8, n * K_UNIT * problem.bits // 8
+    k = problem.k_unit
+    left, right = m * k * problem.bits // 8, n * k * problem.bits // 8
     first = found.links[0]
-    needs = (
+    needs = [
         (MemorySpace.Acc, 4 * m * n, found.result, f"[{m}, {n}]"),
-        (MemorySpace.Left, left, first.lhs, f"[{m}, {K_UNIT}]"),
-        (MemorySpace.Right, right, first.rhs, f"[{K_UNIT}, {n}]"),
+        (MemorySpace.Left, left, first.lhs, f"[{m}, {k}]"),
+        (MemorySpace.Right, right, first.rhs, f"[{k}, {n}]"),
         (MemorySpace.Bias, 4 * n if problem.bias else 0, first.bias or first.rhs, f"[1, {n}]"),
-        (MemorySpace.LeftScale, left // 32, first.lhs_scale, f"[{m}, {K_UNIT // 32}]"),
-        (MemorySpace.RightScale, right // 32, first.rhs_scale, f"[{K_UNIT // 32}, {n}]"),
-    )
+    ]
+    if first.scales is not None:
+        ours, theirs = first.scales
+        needs += [
+            (MemorySpace.LeftScale, left // 32, ours, f"[{m}, {k // 32}]"),
+            (MemorySpace.RightScale, right // 32, theirs, f"[{k // 32}, {n}]"),
+        ]
     space, size, var, shape = max(needs, key=lambda n: n[1] / memory_bytes(target, n[0]))
     limit = memory_bytes(target, space)
     message = (

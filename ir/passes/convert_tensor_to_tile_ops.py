@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ..binding import SCRATCH_OUTPUTS
 from ..core import (
-    AssignStmt,
     Function,
     FunctionType,
     ParamDirection,
@@ -27,14 +26,14 @@ from ..ops import create_op_call, deduce_type
 from ..properties import IRProperty
 from ..types import TensorLayout, TensorType
 from ..verification.structure import CORE_TYPES
-from ..verification.walk import all_calls
+from ..verification.walk import all_calls, calls, own_exprs, statements
 from .base import Pass
 from .inserting import InsertingMutator
-from .made_tensors import LOWERED
+from .made_tensors import CREATE, LOWERED
 from .tensor_ops_to_tiles import flat_row, on_tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 #: Functions that hand their own parameters on to the kernel that they launch.
 _WRAPPERS = (FunctionType.Spmd, FunctionType.Group)
@@ -59,6 +58,7 @@ class ConvertTensorToTileOps(Pass):
         """
         _check_calls(program)
         lowered = {name: _lowered(function) for name, function in program.functions.items()}
+        _refuse_shared_scratch(lowered.values())
         grown: dict[str, _Grown] = {}
         for name, function in lowered.items():
             before = len(program.functions[name].params)
@@ -102,13 +102,40 @@ def _check_calls(program: Program) -> None:
 
 def _lowered(function: Function) -> Function:
     names = {call.op.name for call in all_calls(function)}
-    if function.func_type not in CORE_TYPES or not names & LOWERED:
+    if function.func_type not in CORE_TYPES or not names & {*LOWERED, CREATE}:
         return function
     done, places = on_tiles(function)
-    if places.scratch:
-        names = [param.name_hint for param in places.scratch.values()]
-        done = replace(done, attrs=frozen_mapping({**done.attrs, SCRATCH_OUTPUTS: names}))
+    if places.hidden:
+        hidden = list(places.hidden)
+        done = replace(done, attrs=frozen_mapping({**done.attrs, SCRATCH_OUTPUTS: hidden}))
     return _with_outputs(done, places.params)
+
+
+def _refuse_shared_scratch(functions: Collection[Function]) -> None:
+    """Refuse a grid of a kernel that keeps a tensor of its own in global memory.
+
+    All blocks would be handed the same one.
+    """
+    hiding = {f.name: f.attrs[SCRATCH_OUTPUTS] for f in functions if SCRATCH_OUTPUTS in f.attrs}
+    if not hiding:
+        return
+    for function in functions:
+        for stmt in statements(function.body):
+            in_grid = isinstance(stmt, SpmdScopeStmt) or function.func_type is FunctionType.Spmd
+            found = calls(own_exprs(stmt.body if isinstance(stmt, SpmdScopeStmt) else stmt))
+            for call in found:
+                grid = in_grid or (isinstance(call, Submit) and call.core_num is not None)
+                if grid and call.op.name in hiding:
+                    name = hiding[call.op.name][0].removesuffix("_scratch")
+                    message = (
+                        f"{call.op.name!r} must not need {name!r} in global memory, where it would "
+                        "read it again, to be run as a grid: its blocks would share that tensor"
+                    )
+                    hint = (
+                        "shapes whose last extent is a multiple of 32 stay on the core; or hand each "
+                        "block a tensor to write into"
+                    )
+                    raise IRValueError(message, call.span, hint=hint)
 
 
 def _with_outputs(function: Function, params: tuple[Var, ...]) -> Function:
@@ -199,6 +226,4 @@ class _Callers(InsertingMutator):
         )
 
     def _assigned(self, name: str, call: Call) -> Var:
-        var = Var(name, call.type, call.span)
-        self.insert(AssignStmt(var, call, call.span))
-        return var
+        return self.assign(name, call, call.span)

@@ -29,6 +29,7 @@ from ..core import (
 from ..errors import IRValueError
 from ..expr import Expr, IterArg, Var, replace
 from ..properties import IRProperty
+from ..types import MemorySpace, TileType
 from ..verification.walk import leaves
 from ..visitor import IRMutator
 from .base import FunctionPass
@@ -99,7 +100,8 @@ class _Converter:
         match stmt:
             case AssignStmt():
                 value = self._renamer.visit_expr(stmt.value)
-                var = self._define(stmt.var, "ssa")
+                var = _placed_as(self._define(stmt.var, "ssa"), value)
+                self._current[stmt.var] = var
                 same = value is stmt.value and var is stmt.var
                 return stmt if same else replace(stmt, var=var, value=value)
             case ForStmt() | WhileStmt():
@@ -145,8 +147,9 @@ class _Converter:
         return made
 
     def _fresh(self, var: Var, kind: str) -> Var:
-        new_type = self._renamer.visit_type(self._current.get(var, var).type)
-        return Var(self._name(var, kind), new_type, var.span)
+        unplaced = isinstance(var.type, TileType) and var.type.memory_space is None
+        old = var if unplaced else self._current.get(var, var)
+        return Var(self._name(var, kind), self._renamer.visit_type(old.type), var.span)
 
     def _name(self, var: Var, kind: str) -> str:
         base = _SUFFIX.sub("", var.name_hint)
@@ -179,10 +182,7 @@ class _Converter:
         if carried:
             _refuse_jumps(stmt)
         own_args = tuple(self._iter_arg(arg) for arg in stmt.iter_args)
-        new_args = tuple(
-            IterArg(self._name(var, "iter"), self._current[var].type, self._current[var], var.span)
-            for var in carried
-        )
+        new_args = tuple(self._carrying(var) for var in carried)
         outer = dict(self._current)
         self._current.update(zip(stmt.iter_args, own_args, strict=True))
         self._current.update(zip(carried, new_args, strict=True))
@@ -209,6 +209,11 @@ class _Converter:
         if any(a is not b for a, b in zip(results, stmt.return_vars, strict=False)) or carried:
             changes["return_vars"] = results
         return replace(stmt, **changes) if changes else stmt
+
+    def _carrying(self, var: Var) -> IterArg:
+        """Return what carries a variable through a loop: where, is open if its name lies nowhere yet."""
+        made = self._fresh(var, "iter")
+        return IterArg(made.name_hint, made.type, self._current[var], var.span)
 
     def _iter_arg(self, arg: IterArg) -> Var:
         init = self._renamer.visit_expr(arg.init_value)
@@ -273,6 +278,15 @@ class _Converter:
                 hint = "assign it before the branch, or in both arms"
                 raise IRValueError(message, stmt.span, hint=hint)
         return needed
+
+
+def _placed_as(var: Var, value: Expr) -> Var:
+    """Return the variable of a value, in its memory where the name that it goes by has none yet."""
+    match var.type, value.type:
+        case TileType(memory_space=None), TileType(memory_space=MemorySpace()):
+            return replace(var, type=value.type)
+        case _:
+            return var
 
 
 def _refuse_jumps(stmt: ForStmt | WhileStmt) -> None:

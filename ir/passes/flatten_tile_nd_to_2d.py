@@ -15,7 +15,6 @@ from math import prod
 from typing import TYPE_CHECKING, cast
 
 from ..collapsing import folded_offset, is_contiguous
-from ..core import AssignStmt, SeqStmts, Stmt
 from ..errors import IRValueError
 from ..expr import Call, Expr, GlobalVar, MakeTuple, Type, Var, index, replace
 from ..ops import ROWS, create_op_call
@@ -31,13 +30,17 @@ from .inserting import InsertingMutator
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
-    from ..core import Function
+    from ..core import AssignStmt, Function, SeqStmts, Stmt
     from ..types import Dims
 
 _RANK = 2
 #: Ops of the cube, whose operands are single matrices, and moves: they mean the same on a flat tile.
 _FLAT_OPS = (
-    *(f"tile.{name}{more}" for name in ("matmul_mx", "matmul") for more in ("", "_acc", "_bias")),
+    *(
+        f"tile.{name}{more}"
+        for name in ("matmul_mx", "matmul", "gemv_mx", "gemv")
+        for more in ("", "_acc", "_bias")
+    ),
     "tile.move",
 )
 
@@ -61,9 +64,18 @@ class FlattenTileNdTo2D(FunctionPass):
         """Flatten the tiles of one function.
 
         Raises:
-            IRValueError: For a tile whose valid rows, or a load into Mat whose rows, do not follow one
-                another, and for an op that has no meaning on a flat tile.
+            IRValueError: For a tile of one axis, one whose valid rows, or a load into Mat whose rows, do
+                not follow one another, and for an op that has no meaning on a flat tile.
         """
+        for var, tile in tiles(function):
+            if len(tile.shape) < _RANK:
+                message = (
+                    "A tile must have rows and columns to be compiled, not the shape "
+                    f"{show_dims(tile.shape)}"
+                )
+                row = show_dims((index(1), *tile.shape))
+                hint = f"pl.tensor.view(x, {row}) of a tensor x is loaded as a tile {row}"
+                raise IRValueError(message, var.span, hint=hint)
         if all(len(tile.shape) <= _RANK for _, tile in tiles(function)):
             return function
         return _Flattener(function).rewrite(function)
@@ -138,7 +150,8 @@ class _Flattener(InsertingMutator):
                 return self.visit_children(op)
             case name:
                 message = f"{name} must take and give tiles of at most two axes"
-                raise IRValueError(message, self._span)
+                hint = "pl.tensor.view(x, [rows, columns]) of a tensor x is loaded as such tiles"
+                raise IRValueError(message, self._span, hint=hint)
 
     def _store(self, op: Call) -> Call:
         tile, new = tile_of(op.args[0]), self.visit_children(op)
@@ -186,8 +199,7 @@ class _Flattener(InsertingMutator):
         if known is None:
             shape = (index(rows), source.shape[-1])
             view = create_op_call("tensor.view", [tensor, MakeTuple(shape)], {}, op.span)
-            known = self._views[tensor] = Var(f"{tensor.name_hint}_2d", view.type, op.span)
-            self.insert(AssignStmt(known, view, op.span))
+            known = self._views[tensor] = self.assign(f"{tensor.name_hint}_2d", view, op.span)
         return known
 
 

@@ -178,9 +178,7 @@ class _Binder(InsertingMutator):
         assert isinstance(scale, Var), "checked when the uses were collected"
         filled = self._filled(data, scale, op)
         bind = create_op_call(BIND, [filled, data], {}, op.span)
-        var = Var(f"{scale.name_hint}_bound", bind.type, op.span)
-        self.insert(AssignStmt(var, bind, op.span))
-        return var
+        return self.assign(f"{scale.name_hint}_bound", bind, op.span)
 
     def _filled(self, data: Var, scale: Var, op: Call) -> Var:
         """Return the scale tile if it stays where it was moved, else a new one just before `op`."""

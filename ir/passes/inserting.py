@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from ..core import Function, SeqStmts, Stmt, flatten_to_stmts
+from typing import TYPE_CHECKING
+
+from ..core import AssignStmt, Function, SeqStmts, Stmt, flatten_to_stmts
+from ..expr import Var
 from ..node import replace
 from ..visitor import IRMutator
 from .normalize_stmt_structure import NormalizeStmtStructure, with_sequences
+
+if TYPE_CHECKING:
+    from ..errors import Span
+    from ..expr import Expr
 
 
 class InsertingMutator(IRMutator):
@@ -26,6 +33,12 @@ class InsertingMutator(IRMutator):
     def insert(self, stmt: Stmt) -> None:
         """Put `stmt` before the statement that is being rewritten."""
         self._inserted.append(stmt)
+
+    def assign(self, name: str, value: Expr, span: Span) -> Var:
+        """Insert the assignment of `value` to a new variable, and return that."""
+        var = Var(name, value.type, span)
+        self.insert(AssignStmt(var, value, span))
+        return var
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
         """Rewrite each statement and gather what was inserted."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..collapsing import plus
 from ..core import AssignStmt, Stmt
 from ..dtypes.boxes import BOX_GROUPS, GROUP
 from ..expr import Call, Expr, MakeTuple, Op, ScalarType, Var, index, replace
@@ -17,7 +18,6 @@ from ..ops.checks import is_mx_blocked
 from ..ops.rules_memory import view_with_valid
 from ..tile_bytes import ALIGNMENT, round_up, tile_bytes
 from ..types import MemorySpace, TensorType, TileType, constant_dims
-from .l0_loops import plus
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
@@ -66,14 +66,17 @@ def split_loads(
     if len(found.links) > 1 or steps == 1:
         return None
     link = next(iter(found.links))
-    operands = {link.lhs: 1, link.lhs_scale: 1, link.rhs: 0, link.rhs_scale: 0}
+    operands = {link.lhs: 1, link.rhs: 0}
+    if link.scales is not None:
+        left, right = link.scales
+        operands = {link.lhs: 1, left: 1, link.rhs: 0, right: 0}
     loads = _loads(operands, stmts, uses)
     if loads is None:
         return None
     depth = -(-steps // PIECES) * tiling.k
     made: dict[Var, list[AssignStmt]] = {}
     for stmt in loads:
-        unit = GROUP if stmt.var in (link.lhs_scale, link.rhs_scale) else 1
+        unit = GROUP if stmt.var in (link.scales or ()) else 1
         made[stmt.var] = _cut(stmt, operands[stmt.var], depth // unit, -(-found.valid[1] // unit))
     pieces = [piece for parts in made.values() for piece in parts]
     if bytes_in_l1(p.var for p in pieces) - bytes_in_l1(s.var for s in loads) > max(0, spare_bytes):

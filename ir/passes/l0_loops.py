@@ -8,19 +8,21 @@ constants: what a loop takes is always valid as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, cast
 
+from ..collapsing import plus
 from ..core import AssignStmt, EvalStmt, ForKind, ForStmt, SeqStmts, Stmt, YieldStmt
 from ..dtypes import Index
 from ..dtypes.boxes import GROUP
-from ..expr import Add, Call, ConstInt, Expr, FloorDiv, IterArg, MakeTuple, ScalarType, Var, replace
+from ..expr import Call, ConstInt, Expr, FloorDiv, IterArg, MakeTuple, ScalarType, Var, replace
 from ..expr import index as constant
 from ..ops import create_op_call
 from ..tile_bytes import round_up
 from ..types import MemorySpace
 from ..verification.structure import STAGES
-from .l0_sums import Link
-from .l0_tiles import K_UNIT, M_UNIT, Stays
+from .l0_sums import ADD, BIAS, PLAIN, SCALED, Link
+from .l0_tiles import M_UNIT, Stays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +37,6 @@ _STAGES = 2
 #: As many products are written one after another rather than in a loop: at the border of a loop the pipes
 #: wait for each other, inside of it they do not.
 STRAIGHT = 32
-_N_UNIT = 32
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Nest:
     _steps: int = field(init=False)
     _tiles: int = field(init=False)
     _out: list[Stmt] = field(default_factory=list[Stmt])
-    _kept: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    _kept: list[Expr] = field(default_factory=list[Expr])
 
     @property
     def is_straight(self) -> bool:
@@ -135,7 +136,7 @@ class Nest:
         looped = self._steps * self._tiles > STRAIGHT
         if axis == "m":
             return list(_stretches(self.problem.m, self.tiling.m, M_UNIT, looped=looped))
-        return list(_stretches(self.problem.n, self.tiling.n, _N_UNIT, looped=looped))
+        return list(_stretches(self.problem.n, self.tiling.n, self.problem.n_tail, looped=looped))
 
     def _loop_over(
         self,
@@ -193,13 +194,17 @@ class Nest:
         return acc
 
     def _product(self, link: Link, acc: Var | None, row: Expr, col: Expr, m: int, n: int) -> Var:
-        """Add the steps of K of one product; the first one starts the sum where there is none."""
-        looped = not self.is_straight
-        for each in _stretches(self.problem.k, self.tiling.k, K_UNIT, looped=looped):
+        """Add the steps of K of one product; the first one starts the sum where there is none.
+
+        Where a condition says whether it does, the first one asks it.
+        """
+        looped, begun = not self.is_straight, acc is not None and link.anew is None
+        for each in _stretches(self.problem.k, self.tiling.k, self.problem.k_unit, looped=looped):
             rest = each
-            if acc is None:
-                acc = self._first(link, row, col, m, n, each.size)
+            if not begun:
+                begun, acc = True, self._first(link, acc, row, col, m, n, each.size)
                 rest = _Stretch(each.first + each.size, each.count - 1, each.size)
+            assert acc is not None
             if rest.count == 1:
                 acc = self._step(link, acc, row, col, constant(rest.first), m, n, rest.size)
             elif rest.count > 1:
@@ -215,52 +220,61 @@ class Nest:
         assert acc is not None
         return acc
 
-    def _first(self, link: Link, row: Expr, col: Expr, m: int, n: int, k: int) -> Var:
+    def _first(
+        self, link: Link, acc: Var | None, row: Expr, col: Expr, m: int, n: int, k: int
+    ) -> Var:
         operands = self._operands(link, row, col, constant(0), m, n, k)
+        if acc is not None:
+            assert link.anew is not None, "a sum that goes on asks whether it begins anew"
+            return self._multiply(link, ADD, [acc, *operands, link.anew])
         if link.bias is None:
-            call = create_op_call("tile.matmul_mx", operands, {}, link.span)
-        else:
-            bias: Expr = link.bias
-            if not self.problem.whole:
-                bias = self._extract(
-                    link.bias, constant(0), col, (1, n), MemorySpace.Bias, link.span
-                )
-            call = create_op_call("tile.matmul_mx_bias", [*operands, bias], {}, link.span)
-        return self._assign(self.sum.result.name_hint, call)
+            return self._multiply(link, "", operands)
+        bias: Expr = link.bias
+        if not self.problem.whole:
+            bias = self._extract(link.bias, constant(0), col, (1, n), MemorySpace.Bias, link.span)
+        return self._multiply(link, BIAS, [*operands, bias])
 
     def _step(
         self, link: Link, acc: Var, row: Expr, col: Expr, at: Expr, m: int, n: int, k: int
     ) -> Var:
         operands = self._operands(link, row, col, at, m, n, k)
-        call = create_op_call("tile.matmul_mx_acc", [acc, *operands], {}, link.span)
+        return self._multiply(link, ADD, [acc, *operands])
+
+    def _multiply(self, link: Link, way: str, operands: list[Expr]) -> Var:
+        family = SCALED if self.sum.scaled else PLAIN
+        call = create_op_call(f"{family}{way}", operands, {}, link.span)
         return self._assign(self.sum.result.name_hint, call)
 
     def _operands(
         self, link: Link, row: Expr, col: Expr, at: Expr, m: int, n: int, k: int
     ) -> list[Expr]:
         stays = self.tiling.stays
-        left = self._left(link, row, at, m, k) if stays is not Stays.LEFT else self._kept_pair()
-        right = self._right(link, at, col, k, n) if stays is not Stays.RIGHT else self._kept_pair()
+        left = self._left(link, row, at, m, k) if stays is not Stays.LEFT else self._kept
+        right = self._right(link, at, col, k, n) if stays is not Stays.RIGHT else self._kept
         return [*left, *right]
 
     def _left(self, link: Link, row: Expr, at: Expr, m: int, k: int) -> list[Expr]:
         link, at = self._piece(link, at)
-        groups = k // GROUP
+        data = self._extract(link.lhs, row, at, (m, k), MemorySpace.Left, link.span)
+        if link.scales is None:
+            return [data]
+        scales, shape = link.scales[0], (m, k // GROUP)
+        group = _group(at)
         return [
-            self._extract(link.lhs, row, at, (m, k), MemorySpace.Left, link.span),
-            self._extract(
-                link.lhs_scale, row, _group(at), (m, groups), MemorySpace.LeftScale, link.span
-            ),
+            data,
+            self._extract(scales, row, group, shape, MemorySpace.LeftScale, link.span),
         ]
 
     def _right(self, link: Link, at: Expr, col: Expr, k: int, n: int) -> list[Expr]:
         link, at = self._piece(link, at)
-        groups = k // GROUP
+        data = self._extract(link.rhs, at, col, (k, n), MemorySpace.Right, link.span)
+        if link.scales is None:
+            return [data]
+        scales, shape = link.scales[1], (k // GROUP, n)
+        group = _group(at)
         return [
-            self._extract(link.rhs, at, col, (k, n), MemorySpace.Right, link.span),
-            self._extract(
-                link.rhs_scale, _group(at), col, (groups, n), MemorySpace.RightScale, link.span
-            ),
+            data,
+            self._extract(scales, group, col, shape, MemorySpace.RightScale, link.span),
         ]
 
     def _piece(self, link: Link, at: Expr) -> tuple[Link, Expr]:
@@ -269,24 +283,20 @@ class Nest:
             return link, at
         assert isinstance(at, ConstInt), "steps that are looped over are not in pieces"
         number, place = divmod(at.value, self.pieces.depth)
-        lhs, lhs_scale, rhs, rhs_scale = (
-            self.pieces.of[each][number]
-            for each in (link.lhs, link.lhs_scale, link.rhs, link.rhs_scale)
-        )
-        return Link(lhs, lhs_scale, rhs, rhs_scale, link.span, link.bias), constant(place, at.span)
+        of = self.pieces.of
+        scales = link.scales and (of[link.scales[0]][number], of[link.scales[1]][number])
+        here = with_fields(link, lhs=of[link.lhs][number], rhs=of[link.rhs][number], scales=scales)
+        return here, constant(place, at.span)
 
     def _keep(self, place: Expr, size: int) -> None:
         """Move the operand that stays while the inner axis is walked."""
         (link,) = self.sum.links
-        depth = round_up(self.problem.k, K_UNIT)
+        depth = round_up(self.problem.k, self.problem.k_unit)
         if self.tiling.stays is Stays.LEFT:
             pair = self._left(link, place, constant(0), size, depth)
         else:
             pair = self._right(link, constant(0), place, depth, size)
-        self._kept = dict(zip(("data", "scale"), pair, strict=True))
-
-    def _kept_pair(self) -> list[Expr]:
-        return list(self._kept.values())
+        self._kept = pair
 
     # ------------------------------------------------------------------- statements
 
@@ -351,14 +361,3 @@ def _group(at: Expr) -> Expr:
     if isinstance(at, ConstInt):
         return constant(at.value // GROUP, at.span)
     return FloorDiv(at, constant(GROUP), Index, at.span)
-
-
-def plus(offset: Expr, by: Expr) -> Expr:
-    """Return the sum of two offsets, folded where constants tell it."""
-    if isinstance(by, ConstInt) and isinstance(offset, ConstInt):
-        return constant(offset.value + by.value, offset.span)
-    if isinstance(by, ConstInt) and by.value == 0:
-        return offset
-    if isinstance(offset, ConstInt) and offset.value == 0:
-        return by
-    return Add(offset, by, Index, offset.span)

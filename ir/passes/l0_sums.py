@@ -1,4 +1,4 @@
-"""Which block-scaled matmuls of a sequence can be cut, and which belong together.
+"""Which matmuls of a sequence can be cut, and which belong together.
 
 A product whose operands all lie in L1, or will, can be cut along K. Products that are added up one
 after another, each used by the next one alone, and then only stored, make one sum: its result need never
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from ..errors import Span
 
-_START, _START_BIAS, _ADD = "tile.matmul_mx", "tile.matmul_mx_bias", "tile.matmul_mx_acc"
+#: What a product of either family is called; a bias starts it, an accumulator is added to, by name.
+SCALED, PLAIN = "tile.matmul_mx", "tile.matmul"
+BIAS, ADD = "_bias", "_acc"
+_NAMES = {f"{family}{way}": (family, way) for family in (SCALED, PLAIN) for way in ("", BIAS, ADD)}
 _STORE = "tile.store"
 #: How many arguments a store has that names no shapes.
 _STORED_AS_IT_IS = 3
@@ -30,19 +33,28 @@ _Extents = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Link:
-    """A product of a sum: its operands in L1 and the bias that the sum starts from."""
+    """A product of a sum.
+
+    Attributes:
+        lhs: The left operand in L1.
+        rhs: The right one.
+        span: Where the product stands.
+        scales: Those of the left and of the right operand in L1, if they are block-scaled.
+        bias: The row of biases that the sum starts from, or None.
+        anew: The condition that the sum begins anew with this product, or None.
+    """
 
     lhs: Var
-    lhs_scale: Var
     rhs: Var
-    rhs_scale: Var
     span: Span
+    scales: tuple[Var, Var] | None = None
     bias: Var | None = None
+    anew: Expr | None = None
 
     @property
-    def operands(self) -> tuple[Var, Var, Var, Var]:
-        """What is multiplied: data and scales of either side."""
-        return self.lhs, self.lhs_scale, self.rhs, self.rhs_scale
+    def operands(self) -> tuple[Var, ...]:
+        """What is multiplied: the data of either side, and the scales if there are any."""
+        return self.lhs, self.rhs, *(self.scales or ())
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,7 @@ class Sum:
         shape: Physical M, K and N of a product.
         valid: What of them is valid.
         bits: Bits of an element.
+        scaled: Whether the operands are block-scaled.
         start: The accumulator that the first product is added to, or None.
         store: The statement that stores the result and is its only use, or None.
     """
@@ -64,6 +77,7 @@ class Sum:
     shape: _Extents
     valid: _Extents
     bits: int
+    scaled: bool
     start: Var | None = None
     store: AssignStmt | EvalStmt | None = None
 
@@ -93,6 +107,7 @@ class Sum:
             columns=columns if self.whole else 0,
             bias=self.links[0].bias is not None,
             products=len(self.links),
+            scaled=self.scaled,
         )
 
 
@@ -146,14 +161,15 @@ def _together(chain: Sequence[Sum], store: AssignStmt | EvalStmt | None) -> Sum 
         first.shape,
         first.valid,
         first.bits,
+        first.scaled,
         first.start,
         store,
     )
 
 
 def _continues(before: Sum, after: Sum) -> bool:
-    same = (before.shape, before.valid, before.bits) == (after.shape, after.valid, after.bits)
-    return same and after.start is before.result
+    one, other = ((each.shape, each.valid, each.bits, each.scaled) for each in (before, after))
+    return one == other and after.start is before.result
 
 
 def _product(stmt: Stmt) -> Sum | None:
@@ -161,26 +177,34 @@ def _product(stmt: Stmt) -> Sum | None:
     if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, Call):
         return None
     call = stmt.value
-    if not isinstance(call.op, Op) or call.op.name not in (_START, _START_BIAS, _ADD):
+    if not isinstance(call.op, Op) or call.op.name not in _NAMES:
         return None
-    start, operands, bias = None, [*call.args[:4]], None
-    if call.op.name == _ADD:
-        start, operands = call.args[0], [*call.args[1:5]]
-    elif call.op.name == _START_BIAS:
-        bias = call.args[4]
+    family, way = _NAMES[call.op.name]
+    scaled, args = family == SCALED, list(call.args)
+    start = args.pop(0) if way == ADD else None
+    count = 4 if scaled else 2
+    operands, more = args[:count], args[count:]
+    bias = more.pop() if way == BIAS else None
     tiles = [each for each in operands if isinstance(each, Var) and _in_l1(each)]
     others = [each for each in (start, bias) if each is not None]
     named = [each for each in others if isinstance(each, Var)]
     if len(tiles) != len(operands) or len(named) != len(others):
         return None
-    lhs, lhs_scale, rhs, rhs_scale = tiles
+    lhs, rhs = (tiles[0], tiles[2]) if scaled else tiles
     extents = _extents(lhs, rhs)
     if extents is None:
         return None
-    link = Link(lhs, lhs_scale, rhs, rhs_scale, call.span, bias if isinstance(bias, Var) else None)
+    link = Link(
+        lhs,
+        rhs,
+        call.span,
+        (tiles[1], tiles[3]) if scaled else None,
+        bias if isinstance(bias, Var) else None,
+        more[0] if more else None,
+    )
     shape, valid, bits = extents
     begin = start if isinstance(start, Var) else None
-    return Sum((link,), (stmt,), shape, valid, bits, begin)
+    return Sum((link,), (stmt,), shape, valid, bits, scaled, begin)
 
 
 def _in_l1(value: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""The L0 tile chooser: how a block-scaled matmul that starts in L1 is best cut for the cube's buffers.
+"""The L0 tile chooser: how a matmul that starts in L1 is best cut for the cube's buffers.
 
 The cost model is that of the published PyPTO compiler, with the scale moves and the time of an
 instruction that its constants leave out: MTE1 moves operands one after another, the cube has a head and
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from ..target import Target
 
-#: What M and K of a tile are multiples of.
-M_UNIT, K_UNIT = 16, 64
+#: What M of a tile is a multiple of.
+M_UNIT = 16
+#: What K of a block-scaled tile is a multiple of, and N of its tail.
+_SCALED_K_UNIT, _SCALED_N_UNIT = 64, 32
 #: The largest extent of a multiplication.
 MAD_LIMIT = 4095
 _CUBE = 16
@@ -51,13 +53,14 @@ class Problem:
         m: Valid rows of the result.
         k: Valid elements of each sum.
         n: Valid columns of the result.
-        bits: Bits of an element, 4 or 8.
+        bits: Bits of an element.
         whole: Whether the result must stay one tile, so that only K is cut.
         rows: Rows of the accumulator where it stays whole; m rounded up otherwise.
         columns: Columns of the accumulator where it stays whole; n rounded up otherwise.
         bias: Whether the sums start from a row of biases.
         products: How many products with operands of these extents are added up.
         taken: Bytes of L0A, L0B, L0C and the bias table that others need meanwhile.
+        scaled: Whether the operands are block-scaled, of 4 or 8 bits; others have 8 to 32.
     """
 
     m: int
@@ -70,18 +73,29 @@ class Problem:
     bias: bool = False
     products: int = 1
     taken: tuple[int, int, int, int] = (0, 0, 0, 0)
+    scaled: bool = True
+
+    @property
+    def k_unit(self) -> int:
+        """What K of a tile is a multiple of: whole steps of the cube, and whole boxes in L1."""
+        return _SCALED_K_UNIT if self.scaled else max(FRACTAL_ROWS, c0_elements(self.bits))
 
     @property
     def n_unit(self) -> int:
-        """What N of a tile is a multiple of: 32, and whole boxes of the operand in L1."""
-        return max(32, c0_elements(self.bits))
+        """What N of a tile is a multiple of: that of a tail, and whole boxes of the operand in L1."""
+        return max(self.n_tail, c0_elements(self.bits))
+
+    @property
+    def n_tail(self) -> int:
+        """What N of the last tile is a multiple of."""
+        return _SCALED_N_UNIT if self.scaled else FRACTAL_ROWS
 
     @property
     def extents(self) -> tuple[int, int, int]:
         """The physical extents that the tiles cover."""
         rows = self.rows or round_up(self.m, M_UNIT)
-        columns = self.columns or round_up(self.n, 32)
-        return rows, round_up(self.k, K_UNIT), columns
+        columns = self.columns or round_up(self.n, self.n_tail)
+        return rows, round_up(self.k, self.k_unit), columns
 
 
 @dataclass(frozen=True)
@@ -125,15 +139,29 @@ class Cost:
 # --------------------------------------------------------------------------- one tile
 
 
-def mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+def mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int, scaled: bool = True) -> int:
     """Return the cycles of an m x k x n mad: head and steps."""
-    steps = -(-m // _CUBE) * -(-n // _CUBE) * -(-k // target.mad_k_elements(bits))
+    depth, passes = _steps_of_k(target, bits, scaled=scaled)
+    steps = passes * -(-m // _CUBE) * -(-n // _CUBE) * -(-k // depth)
     return target.mad_head_cycles + steps
 
 
-def load_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> Fraction:
-    """Return the cycles of moving both operands of a mad and their scales, one after another."""
-    rates = _Rates(target)
+def _steps_of_k(target: Target, bits: int, *, scaled: bool) -> tuple[int, int]:
+    """Return the elements of K of a step, and how many cycles it takes."""
+    match bits:
+        case 16:
+            return target.mad_16bit_k_elements, 1
+        case 32:
+            return target.mad_32bit_k_elements, target.mad_32bit_passes
+        case _:
+            return target.mad_k_elements(bits) if scaled else target.mad_8bit_k_elements, 1
+
+
+def load_cycles(
+    target: Target, *, m: int, k: int, n: int, bits: int, scaled: bool = True
+) -> Fraction:
+    """Return the cycles of moving both operands of a mad, and scales, one after another."""
+    rates = _Rates(target, scaled=scaled)
     return rates.left(m, k, bits, pieces=1) + rates.right(k, n, bits, pieces=1)
 
 
@@ -161,7 +189,8 @@ def _exact(number: float) -> Fraction:
 class _Rates:
     """Cycles of the moves of one operand; `pieces` counts the instructions of each of its planes."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, scaled: bool) -> None:
+        self._planes = 2 if scaled else 1
         self._left = 1 / _exact(target.l1_to_l0a_bytes_per_cycle)
         self._right = 1 / _exact(target.l1_to_l0b_bytes_per_cycle)
         self._scale = 1 / _exact(target.l1_to_scale_bytes_per_cycle)
@@ -169,16 +198,18 @@ class _Rates:
         self._instruction = target.mte1_instruction_cycles
 
     def left(self, m: int, k: int, bits: int, pieces: int) -> Fraction:
-        return self._operand(m, k, bits, self._left) + 2 * pieces * self._instruction
+        return self._operand(m, k, bits, self._left) + self._planes * pieces * self._instruction
 
     def right(self, k: int, n: int, bits: int, pieces: int) -> Fraction:
-        return self._operand(n, k, bits, self._right) + 2 * pieces * self._instruction
+        return self._operand(n, k, bits, self._right) + self._planes * pieces * self._instruction
 
     def bias(self, n: int, pieces: int) -> Fraction:
         return _SUM_BYTES * n * self._bias + pieces * self._instruction
 
     def _operand(self, rows: int, k: int, bits: int, per_byte: Fraction) -> Fraction:
         data = -(-rows // FRACTAL_ROWS) * -(-k // c0_elements(bits)) * _OPERAND_BOX_BYTES
+        if self._planes == 1:
+            return data * per_byte
         scales = -(-rows // BOX_ROWS) * -(-k // (GROUP * BOX_GROUPS)) * BOX_BYTES
         return data * per_byte + scales * self._scale
 
@@ -191,7 +222,7 @@ def cost(problem: Problem, tiling: Tiling, target: Target) -> Cost:
     """Return what a matmul costs in tiles of some extents."""
     m, k, n, bits = problem.m, problem.k, problem.n, problem.bits
     rows, steps, columns = -(-m // tiling.m), -(-k // tiling.k), -(-n // tiling.n)
-    tiles, rates = rows * columns, _Rates(target)
+    tiles, rates = rows * columns, _Rates(target, scaled=problem.scaled)
     left_passes = 1 if tiling.stays is Stays.LEFT else columns
     right_passes = 1 if tiling.stays is Stays.RIGHT else rows
     left = left_passes * rates.left(m, k, bits, pieces=rows * steps) * problem.products
@@ -213,7 +244,10 @@ def cost(problem: Problem, tiling: Tiling, target: Target) -> Cost:
 
 def _mads(problem: Problem, tiling: Tiling, target: Target) -> int:
     return sum(
-        at_m * at_k * at_n * mad_cycles(target, m=m, k=k, n=n, bits=problem.bits)
+        at_m
+        * at_k
+        * at_n
+        * mad_cycles(target, m=m, k=k, n=n, bits=problem.bits, scaled=problem.scaled)
         for m, at_m in _pieces(problem.m, tiling.m)
         for k, at_k in _pieces(problem.k, tiling.k)
         for n, at_n in _pieces(problem.n, tiling.n)
@@ -248,9 +282,20 @@ def fits(problem: Problem, tiling: Tiling, target: Target) -> bool:
         and taken[1] + right * right_bytes <= target.l0b_bytes
         and taken[2] + tiling.accumulators * sums <= target.l0c_bytes
         and taken[3] + bias <= target.bias_bytes
-        and _scales_end(tiling.m, tiling.k, left_bytes, left) <= target.scale_a_bytes
-        and _scales_end(tiling.n, tiling.k, right_bytes, right) <= target.scale_b_bytes
+        and (
+            not problem.scaled or _scales_fit(tiling, target, left_bytes, left, right_bytes, right)
+        )
         and max(tiling.m, tiling.k, tiling.n) <= MAD_LIMIT
+    )
+
+
+def _scales_fit(
+    tiling: Tiling, target: Target, left_bytes: int, left: int, right_bytes: int, right: int
+) -> bool:
+    """Return whether the scales of so many buffers of so many bytes each lie in their own."""
+    return (
+        _scales_end(tiling.m, tiling.k, left_bytes, left) <= target.scale_a_bytes
+        and _scales_end(tiling.n, tiling.k, right_bytes, right) <= target.scale_b_bytes
     )
 
 
@@ -299,7 +344,7 @@ def candidates(problem: Problem, buffers: int = 2) -> Iterator[Tiling]:
     for m in heights:
         for n in widths:
             several = rows > m or columns > n
-            for k in _even(depth, K_UNIT):
+            for k in _even(depth, problem.k_unit):
                 single = k == depth and problem.products == 1
                 stays = [Stays.LEFT, Stays.RIGHT] if single and several else [Stays.NEITHER]
                 for each in stays:

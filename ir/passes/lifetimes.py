@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, flatten_to_stmts
-from ..expr import Call, Expr, Var
+from ..expr import Call, ConstInt, Expr, Var
+from ..slots import slot_of
 from ..types import MemorySpace
+from .in_place import overwritable
 from .liveness import used_vars
 from .lower_pipeline_loops import STAGE
 from .memrefs import SCALE_SPACES, base_name, tile_of
@@ -32,7 +34,10 @@ class Buffer:
         first: Position of the statement that writes it first.
         last: Position of the last statement that needs it, the end of a loop included.
         stages: Copies of a pipelined body that use it, as (loop position, stage).
+        slots: The slots that its tiles were given by hand, as (name, which).
         tiles: Its tiles' names and bytes, for reports.
+        over: The buffers that may be overwritten by what writes it first, as that reads them, with
+            the bytes that it reads of each.
     """
 
     name: str
@@ -43,7 +48,20 @@ class Buffer:
     first: int = -1
     last: int = -1
     stages: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    slots: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     tiles: dict[str, int] = field(default_factory=dict[str, int])
+    over: dict[str, int] = field(default_factory=dict[str, int])
+
+    def may_follow(self, other: Buffer) -> bool:
+        """Whether this buffer may lie where `other` lay before: in use later, or made in its place.
+
+        What was given a slot by hand shares it with nothing else.
+        """
+        if self.slots != other.slots:
+            return False
+        if other.last < self.first:
+            return True
+        return other.last == self.first and self.over.get(other.name) == other.size_bytes
 
 
 class Lifetimes:
@@ -109,7 +127,17 @@ class Lifetimes:
     def _define(self, var: Var, value: Expr | None = None) -> None:
         self._defined_at[var] = self._position
         buffer = self._touch(var)
-        if buffer is None or not isinstance(value, Call) or STAGE not in value.attrs:
+        if buffer is not None and value is not None and buffer.first == self._position:
+            buffer.over = _overwritten(value, var)
+        if buffer is None or not isinstance(value, Call):
+            return
+        slot = slot_of(value)
+        if slot is not None:
+            number = (
+                slot.index.value if isinstance(slot.index, ConstInt) else value.attrs.get(STAGE, 0)
+            )
+            buffer.slots.add((slot.name, number))
+        if STAGE not in value.attrs:
             return
         loop = self._loops[-1][0] if self._loops else -1
         buffer.stages.add((loop, value.attrs[STAGE]))
@@ -131,3 +159,20 @@ class Lifetimes:
             buffer.size_bytes = max(buffer.size_bytes, tile.memref.size)
             buffer.tiles.setdefault(var.name_hint, tile.memref.size)
         return buffer
+
+
+def _overwritten(value: Expr, var: Var) -> dict[str, int]:
+    """Return the buffers in whose place a tile may be computed, with the bytes that are read there."""
+    in_place = overwritable(value, var)
+    found: dict[str, int] = {}
+    kept: set[str] = set()
+    for operand in used_vars(value):
+        tile = tile_of(operand)
+        if tile is None or tile.memref is None:
+            continue
+        name = base_name(tile.memref)
+        if operand in in_place:
+            found[name] = tile.memref.size
+        else:
+            kept.add(name)
+    return {name: size for name, size in found.items() if name not in kept}

@@ -1,14 +1,14 @@
 """LowerPipelineLoops: `pl.pipeline(stage=F)` becomes a loop over F copies of its body.
 
 Each copy has variables, and so buffers, of its own: while one copy computes, the next one loads. What
-is left when the trips do not divide by F follows behind the loop. The copies' loads and moves carry
-the attribute `pipeline_stage`, by which MemoryReuse keeps their buffers apart.
+is left when the trips do not divide by F follows behind the loop. The copies' loads, moves
+and vector ops carry the attribute `pipeline_stage`, by which MemoryReuse keeps their buffers apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..core import (
     AssignStmt,
@@ -37,17 +37,19 @@ from ..expr import (
     index,
     replace,
 )
+from ..ops import ROWS
 from ..properties import IRProperty
+from ..types import TileType
 from ..verification.structure import STAGES
-from ..visitor import IRMutator, collect_def_vars
 from .base import FunctionPass
+from .body_copy import BodyCopy
 from .inserting import InsertingMutator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STAGE = "pipeline_stage"
-_BUFFERED = frozenset({"tile.load", "tile.move", "tile.extract"})
+_FETCHES = frozenset({"tile.load", "tile.move", "tile.extract"})
 
 
 @dataclass(frozen=True)
@@ -171,40 +173,24 @@ def _copy(
     return stmts, []
 
 
-class _Cloner(IRMutator):
+class _Cloner(BodyCopy):
     def __init__(
         self, op: ForStmt, carried: Sequence[Expr], at: Expr, copy: int, suffix: str
     ) -> None:
-        super().__init__()
+        values = {op.loop_var: at, **dict(zip(op.iter_args, carried, strict=True))}
+        super().__init__(op.body, values, suffix=f"_{suffix}")
         self._stage = copy
-        self._suffix = suffix
-        self._values: dict[Var, Expr] = {op.loop_var: at}
-        self._values.update(zip(op.iter_args, carried, strict=True))
-        self._own = set(collect_def_vars(op.body))
-
-    def visit_var(self, op: Var) -> Var:
-        if op in self._values:
-            return cast("Var", self._values[op])
-        if op not in self._own:
-            return op
-        if op not in self.variables:
-            name = f"{op.name_hint}_{self._suffix}"
-            self.variables[op] = Var(name, self.visit_type(op.type), op.span)
-        return self.variables[op]
-
-    def visit_iter_arg(self, op: IterArg) -> Var:
-        if op in self._values:
-            return cast("Var", self._values[op])
-        if op not in self._own:
-            return op
-        if op not in self.variables:
-            init = self.visit_expr(op.init_value)
-            self.variables[op] = IterArg(op.name_hint, self.visit_type(op.type), init, op.span)
-        return self.variables[op]
 
     def visit_call(self, op: Call) -> Call:
         new = self.visit_children(op)
         # A copy within a copy keeps its stage: it is the inner loop that goes round most often.
-        if new.op.name not in _BUFFERED or STAGE in new.attrs:
+        if not _is_buffered(new) or STAGE in new.attrs:
             return new
         return replace(new, attrs=frozen_mapping({**new.attrs, STAGE: self._stage}))
+
+
+def _is_buffered(call: Call) -> bool:
+    """Whether a call makes a tile whose buffer another copy must not wait for."""
+    row = ROWS.get(call.op.name)
+    fetched = call.op.name in _FETCHES
+    return fetched or (row is not None and row.vector and isinstance(call.type, TileType))

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ..expr import Expr, Var
 
 
+#: The ops that give a tile another name, and touch no byte of it.
+_NAMES = (BIND, "tile.set_validshape")
+
+
 @dataclass(frozen=True)
 class MaterializeSemanticAliases(FunctionPass):
     """Join the buffers of carried tiles, and refuse a program that needs a copy for it."""
@@ -82,4 +86,4 @@ def _way_out(tile: Var) -> str:
 
 def _writes(value: Expr) -> bool:
     """Whether a right-hand side writes its result's buffer, rather than naming it again."""
-    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name != BIND
+    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name not in _NAMES

@@ -101,13 +101,11 @@ def _shared_slot(buffer: Buffer, slots: list[Slot], aim: _Aim, *, fits: bool) ->
 
 @dataclass
 class Slot:
-    """A place in a memory, and the buffers that use it one after another."""
+    """A place in a memory, and the buffers that use it one after another, in order of first use."""
 
     opener: Buffer
     size: int
     buffers: list[Buffer] = field(default_factory=list[Buffer])
-    _firsts: list[int] = field(default_factory=list[int])
-    _lasts: list[int] = field(default_factory=list[int])
     _stages: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
 
     def __post_init__(self) -> None:
@@ -120,20 +118,18 @@ class Slot:
 
     def add(self, buffer: Buffer) -> None:
         """Let `buffer` use the place while no other does."""
-        self.buffers.append(buffer)
-        at = bisect_left(self._firsts, buffer.first)
-        self._firsts.insert(at, buffer.first)
-        self._lasts.insert(at, buffer.last)
+        self.buffers.insert(bisect_left(self.buffers, buffer.first, key=_first), buffer)
         for loop, stage in buffer.stages:
             self._stages.setdefault(loop, set()).add(stage)
 
     def is_free(self, buffer: Buffer) -> bool:
-        """Whether no buffer of this place is in use in a statement in which `buffer` is."""
-        if buffer.first > self._lasts[-1]:
-            return True
-        at = bisect_left(self._firsts, buffer.first)
-        ends_in_time = at == len(self._firsts) or buffer.last < self._firsts[at]
-        return ends_in_time and (at == 0 or self._lasts[at - 1] < buffer.first)
+        """Whether no buffer of this place is in use in a statement in which `buffer` is.
+
+        A statement may use both where it computes the later one in the place of the earlier one.
+        """
+        at = bisect_left(self.buffers, buffer.first, key=_first)
+        ends_in_time = at == len(self.buffers) or self.buffers[at].may_follow(buffer)
+        return ends_in_time and (at == 0 or buffer.may_follow(self.buffers[at - 1]))
 
     def has_other_stage(self, buffer: Buffer) -> bool:
         """Whether another copy of a pipelined body uses this place."""
@@ -141,5 +137,9 @@ class Slot:
 
     def last_before(self, buffer: Buffer) -> int:
         """Return when the place was used last before `buffer`, -1 for never."""
-        at = bisect_left(self._firsts, buffer.first)
-        return self._lasts[at - 1] if at else -1
+        at = bisect_left(self.buffers, buffer.first, key=_first)
+        return self.buffers[at - 1].last if at else -1
+
+
+def _first(buffer: Buffer) -> int:
+    return buffer.first

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..expr import Call, Op, Type
 from ..ops import ROWS
 from ..ops.checks import MX_BLOCKED_RANK, show_dims
-from ..ops.rules_memory import ACC_STORE_DTYPES, is_packed
+from ..ops.rules_memory import is_packed, stored_dtypes
 from ..types import MemorySpace, TensorType, TileType, TupleType
 from .structure import CORE_TYPES
 from .walk import all_calls, all_vars, tiles
@@ -73,7 +73,7 @@ def check_stores(function: Function, program: Program, findings: Findings) -> No
             found = "a memory that is not known yet" if space is None else space.name
             message = f"A tile must be stored from Acc or Vec, not from {found}"
             findings.error(WRONG_STORE, message, call.span)
-        allowed = ACC_STORE_DTYPES.get(tile.dtype, ())
+        allowed = stored_dtypes(tile, call.kwargs)
         if space is MemorySpace.Acc and tensor.dtype not in allowed:
             names = ", ".join(dtype.name for dtype in allowed)
             message = (

@@ -1,23 +1,24 @@
 """Compiled models, kept between runs.
 
 A build costs seconds, its use milliseconds. Each is a folder below the user's cache, named after a
-hash of everything that went into it, so it never has to be invalidated. Set `SCALEBOX_CACHE_DIR` to
-keep it elsewhere.
+hash of everything that went into it, so it never has to be invalidated; whoever removes one only
+waits for it again. Storing a new one drops those that nobody has used for long, see `tidy`. Set
+`SCALEBOX_CACHE_DIR` to keep them elsewhere.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...ir.errors import UserError
+from .locks import locked
+from .tidy import DIGEST_DIGITS, drop_unused, workshop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -25,9 +26,17 @@ if TYPE_CHECKING:
 
 _LISTENER: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("_LISTENER", default=None)
 
+_ELSEWHERE: Final = "Set SCALEBOX_CACHE_DIR to a folder of your own."
+
 
 class CacheError(UserError):
-    """The cache folder cannot be used."""
+    """The cache folder, or a build in it, cannot be used."""
+
+
+def damaged(folder: Path, error: OSError) -> CacheError:
+    """Return what to raise where a kept build is not whole any more, as after a cleaning of caches."""
+    message = f"A build that is kept must be whole, but that in {str(folder)!r} is not: {error}"
+    return CacheError(message, hint="Remove that folder; what it held is then compiled anew.")
 
 
 @contextmanager
@@ -53,50 +62,52 @@ def cached_build(name: str, ingredients: tuple[str, ...], build: Callable[[Path]
     """Return the folder of a build, building it first where it is absent.
 
     Processes that want the same build wait for the one that makes it. A build that fails leaves
-    nothing.
+    nothing. A use is noted as the build's modification time; after a new build, those without a use
+    for long are dropped.
 
     Args:
-        name: What the folder's name begins with.
+        name: What the folder's name begins with: small letters, digits, `-` and `_`.
         ingredients: Texts and versions; any change of one makes another build.
         build: Fills the folder that it is given.
 
     Raises:
-        CacheError: If the cache folder cannot be written.
+        CacheError: If the cache folder cannot be written, or has a space in its path, with which
+            make, which builds there, cannot cope.
     """
-    digest = hashlib.sha256("\0".join(ingredients).encode()).hexdigest()[:20]
+    digest = hashlib.sha256("\0".join(ingredients).encode()).hexdigest()[:DIGEST_DIGITS]
     root = cache_root()
     folder = root / f"{name}-{digest}"
-    if folder.is_dir():
-        return folder
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        lock = (root / f"{folder.name}.lock").open("w")
-    except OSError as error:
-        message = f"The cache folder must be one that can be written, not {str(root)!r}: {error}"
-        hint = "Set SCALEBOX_CACHE_DIR to a folder of your own."
-        raise CacheError(message, hint=hint) from error
-    with lock, _held(lock.fileno()):
-        if not folder.is_dir():
-            tell = _LISTENER.get()
-            if tell is not None:
-                tell(name)
-            _build_into(folder, build)
+    if any(character.isspace() for character in str(root.absolute())):
+        message = f"The cache folder must have a path without spaces, not {str(root.absolute())!r}"
+        raise CacheError(message, hint=_ELSEWHERE, note="make compiles there, and cannot with them")
+    with ExitStack() as stack:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder))
+        except OSError as error:
+            if folder.is_dir():  # a cache that others keep is read, too
+                return folder
+            message = (
+                f"The cache folder must be one that can be written, not {str(root)!r}: {error}"
+            )
+            raise CacheError(message, hint=_ELSEWHERE) from error
+        if folder.is_dir():
+            with suppress(OSError):
+                os.utime(folder)
+            return folder
+        tell = _LISTENER.get()
+        if tell is not None:
+            tell(name)
+        _build_into(folder, build)
+    with suppress(OSError):
+        drop_unused(root)
     return folder
 
 
 def _build_into(folder: Path, build: Callable[[Path], None]) -> None:
-    unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    unfinished = workshop(folder)
     try:
         build(unfinished)
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-@contextmanager
-def _held(descriptor: int) -> Generator[None]:
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,7 +1,8 @@
 """The Verilated cube as an engine that multiplies: whole mads, operands in and sums out.
 
-Around the cube stand memories of ours, one set a mad. All bytes that a mad must not use are 0xFF,
-which is a NaN as a scale, as a sum and as an element of 8 bits: a cube that used one would show it.
+Around the cube stand memories of ours, one set a mad: the part that the mad must use, at the
+addresses at which the mad has it. All bytes in it that a mad must not use are 0xFF, which is a NaN
+as a scale, as a sum and as an element of 8 bits: a cube that used one would show it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import ctypes
 import weakref
 from dataclasses import dataclass
 from functools import cache
+from operator import floordiv
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from ...codegen.isa.scale_unit import BEATS_BYTES
 from ...codegen.isa.vocabulary import ElementType, MadInit
-from ...ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
+from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
 from ...ir.errors import IRValueError
 from ..cube.array import MODULES
 from ..cube.shapes import LINE_BYTES, MAD
@@ -35,6 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["CubeMad", "RtlCube", "Tile", "steps_of"]
 
 _UNUSED: Final = 0xFF
+_WORD_BYTES: Final = {
+    "c": BOX_ROWS * BOX_ROWS * 4,
+    "a": BOX_ROWS * LINE_BYTES,
+    "b": BOX_ROWS * LINE_BYTES,
+    "bias": BOX_ROWS * 4,
+}
+"""Bytes of a word of the cube's memories, by the field of a mad that names its first."""
+
 _SPARE_CYCLES: Final = 64
 _SLOWEST_CYCLES: Final = 8
 """Cycles of a step when the narrowest beat starves the cube: two boxes' worth."""
@@ -83,6 +93,11 @@ class Tile(Protocol):
         """Where `start` is from."""
         ...
 
+    @property
+    def addresses(self) -> tuple[int, int, int, int]:
+        """Where the mad has c, a, b and the bias, bytes in L0C, L0A, L0B and the bias table."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CubeMad:
@@ -94,6 +109,7 @@ class CubeMad:
         n: Columns of the result.
         bits: Width of an element.
         cycles: From the one in which the mad was taken to that of its last write, both counted.
+        places: The words of the cube's memories at which c, a, b and the bias began.
     """
 
     m: int
@@ -101,6 +117,7 @@ class CubeMad:
     n: int
     bits: int
     cycles: int
+    places: tuple[int, ...] = (0, 0, 0, 0)
 
     @property
     def steps(self) -> int:
@@ -141,6 +158,7 @@ class RtlCube:
         self.mads: list[CubeMad] = []
         self.latency_cycles: int = kept_cube_verilog(beat_bytes=beat_bytes).latency_cycles
         self._widths = (*(BOX_ROWS * LINE_BYTES,) * 2, *(beat_bytes,) * 2, BOX_ROWS * 4)
+        self._beats = BOX_BYTES // beat_bytes
         self._library = _library(beat_bytes)
         self._handle = ctypes.c_void_p(self._library.cube_open())
         self._close = weakref.finalize(self, self._library.cube_close, self._handle)
@@ -177,15 +195,19 @@ class RtlCube:
             bias.view(np.uint8),
         )
         word = {"m": m, "k": k, "n": n, "a_type": tile.a_type, "b_type": tile.b_type}
-        cycles = self._mad({**word, "init": tile.init}, memories, boxes)
-        self.mads.append(CubeMad(m, k, n, bits, cycles))
+        # A word of L0C or of the bias table is wider than what an address there is a multiple of.
+        places = dict(
+            zip(_WORD_BYTES, map(floordiv, tile.addresses, _WORD_BYTES.values()), strict=True)
+        )
+        cycles = self._mad({**word, "init": tile.init, **places}, memories, boxes)
+        self.mads.append(CubeMad(m, k, n, bits, cycles, tuple(places.values())))
         found = boxes.transpose(1, 2, 0, 3).reshape(sums.shape)[:m, :n]
         return np.ascontiguousarray(found).view(np.float32)
 
     def _mad(
         self, fields: dict[str, int], memories: tuple[Codes, ...], boxes: npt.NDArray[np.uint32]
     ) -> int:
-        """Run a mad whose operands begin at word 0; return its cycles."""
+        """Run a mad on memories that begin at its first words; return its cycles."""
         value = sum(given << MAD[name].offset for name, given in fields.items())
         word = np.frombuffer(value.to_bytes(-(-MAD.size // 32) * 4, "little"), np.uint32)
         pointers = np.array([memory.ctypes.data for memory in memories], np.uintp)
@@ -193,10 +215,14 @@ class RtlCube:
             memory.size // width for memory, width in zip(memories, self._widths, strict=True)
         ]
         words = np.array([*counts, boxes.size // BOX_ROWS**2], np.int64)
+        a, b, beats = fields["a"], fields["b"], self._beats
+        firsts = np.array([a, b, a * beats, b * beats, fields["bias"], fields["c"]], np.int64)
         bits = ElementType(fields["a_type"]).bits
         steps = steps_of(fields["m"], fields["k"], fields["n"], bits)
         limit = steps * _SLOWEST_CYCLES + _SPARE_CYCLES
-        arrays = (ctypes.c_void_p(each.ctypes.data) for each in (word, pointers, words, boxes))
+        arrays = (
+            ctypes.c_void_p(each.ctypes.data) for each in (word, pointers, firsts, words, boxes)
+        )
         cycles = int(self._library.cube_mad(self._handle, *arrays, ctypes.c_int64(limit)))
         if cycles in (STUCK, OUTSIDE):
             what = "end" if cycles == STUCK else "stay within its memories"

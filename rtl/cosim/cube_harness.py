@@ -1,8 +1,9 @@
 """The C++ around the Verilated cube: its memories, its clock, and one function a mad.
 
-The memories belong to the caller. A read takes what stands at the address when the clock rises and
-shows it from then on; a write lands when the clock rises. An address beyond a memory ends the mad,
-so that a wrong one cannot touch what is not ours.
+The memories belong to the caller, who gives of each the part from some word on that a mad uses. A
+read takes what stands at the address when the clock rises and shows it from then on; a write lands
+when the clock rises. An address outside of the part ends the mad, so that a wrong one cannot touch
+what is not ours.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ STUCK: Final = -1
 """What a mad returns that does not end within its limit."""
 
 OUTSIDE: Final = -2
-"""What a mad returns that asks for a word beyond a memory."""
+"""What a mad returns that asks for a word outside of what it must use."""
 
 HARNESS: Final = f"""\
 #include <cstdint>
@@ -27,9 +28,15 @@ namespace {{
 
 constexpr int kSide = 16;
 
+// All cubes share a context that is never destroyed: their parts, compiled by themselves, belong to
+// the context that was made last, whichever cube they are in.
+VerilatedContext* shared_context() {{
+  static VerilatedContext* const context = new VerilatedContext;
+  return context;
+}}
+
 struct Cube {{
-  VerilatedContext context;
-  Vcube model{{&context}};
+  Vcube model{{shared_context()}};
 }};
 
 void edge(Vcube& model) {{
@@ -38,16 +45,17 @@ void edge(Vcube& model) {{
   model.clk = 0;
 }}
 
-// A memory that is only read, in words of `Port`'s width.
+// A part of a memory that is only read, in words of `Port`'s width.
 struct Memory {{
   const uint8_t* bytes;
-  int64_t words;
+  uint64_t first, words;
 
   template <typename Port>
   bool read(Port& port, bool enable, uint64_t address) const {{
     if (!enable) return true;
-    if (address >= static_cast<uint64_t>(words)) return false;
-    std::memcpy(&port, bytes + address * sizeof(Port), sizeof(Port));
+    const uint64_t place = address - first;  // below `first`, beyond everything
+    if (place >= words) return false;
+    std::memcpy(&port, bytes + place * sizeof(Port), sizeof(Port));
     return true;
   }}
 }};
@@ -76,12 +84,14 @@ void cube_close(void* handle) {{
 
 // Runs one mad; returns its cycles, that in which it is taken and that of its last write included.
 int64_t cube_mad(void* handle, const uint32_t* mad, const uint8_t* const* memories,
-                 const int64_t* words, uint32_t* l0c, int64_t limit) {{
+                 const uint64_t* firsts, const uint64_t* words, uint32_t* l0c, int64_t limit) {{
   Vcube& model = static_cast<Cube*>(handle)->model;
-  const Memory l0a{{memories[0], words[0]}}, l0b{{memories[1], words[1]}};
-  const Memory scale_a{{memories[2], words[2]}}, scale_b{{memories[3], words[3]}};
-  const Memory bias{{memories[4], words[4]}};
-  const Memory accumulator{{reinterpret_cast<const uint8_t*>(l0c), words[5]}};
+  const Memory l0a{{memories[0], firsts[0], words[0]}};
+  const Memory l0b{{memories[1], firsts[1], words[1]}};
+  const Memory scale_a{{memories[2], firsts[2], words[2]}};
+  const Memory scale_b{{memories[3], firsts[3], words[3]}};
+  const Memory bias{{memories[4], firsts[4], words[4]}};
+  const Memory accumulator{{reinterpret_cast<const uint8_t*>(l0c), firsts[5], words[5]}};
   std::memcpy(&model.mad___05Fpayload, mad, sizeof(model.mad___05Fpayload));
   model.mad___05Fvalid = 1;
   for (int64_t cycle = 0; cycle < limit; ++cycle) {{
@@ -95,9 +105,9 @@ int64_t cube_mad(void* handle, const uint32_t* mad, const uint8_t* const* memori
     const uint64_t at_scale_a = model.scale_a___05Faddress, at_scale_b = model.scale_b___05Faddress;
     const uint64_t at_bias = model.bias___05Faddress, at_c = model.l0c_read___05Faddress;
     const bool write = model.l0c_write___05Fenable;
-    const uint64_t at = model.l0c_write___05Faddress;
-    if (write && at >= static_cast<uint64_t>(words[5])) return {OUTSIDE};
-    uint32_t* box = l0c + at * kSide * kSide;
+    const uint64_t at = model.l0c_write___05Faddress - firsts[5];
+    if (write && at >= words[5]) return {OUTSIDE};
+    uint32_t* box = l0c + (write ? at : 0) * kSide * kSide;
     for (int row = 0; write && row < kSide; ++row) {{
       if (!(model.l0c_write___05Frows >> row & 1)) continue;
       for (int column = 0; column < kSide; ++column) {{

@@ -63,6 +63,7 @@ class _Tile:
     b_type: ElementType
     start: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     init: MadInit
+    addresses: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 def cube_rate(*, seconds: float = 1.0) -> float:

@@ -13,7 +13,7 @@ import subprocess
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from .cache import cached_build
+from .cache import cached_build, damaged
 from .run import CosimError
 from .toolchain import Simulator, environment, require, version
 
@@ -57,7 +57,7 @@ def shared_library(
     Raises:
         MissingSimulatorError: If Verilator, or a tool that it needs, is not installed.
         CosimError: If something does not compile; carries the end of the compiler's log.
-        CacheError: If the cache folder cannot be written.
+        CacheError: If the cache folder cannot be written, or an earlier build in it is damaged.
     """
     require(Simulator.VERILATOR)
     return _library(top, tuple(verilog.items()), source, tuple(blocks), tuple(options))
@@ -91,7 +91,10 @@ def _library(
         version(Simulator.VERILATOR),
     )
     folder = cached_build(f"library-{top}", ingredients, build)
-    return ctypes.CDLL(os.fspath(folder / _LIBRARY))
+    try:
+        return ctypes.CDLL(os.fspath(folder / _LIBRARY))
+    except OSError as error:
+        raise damaged(folder, error) from error
 
 
 def run_tool(simulator: Simulator, command: Sequence[str], folder: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from ...codegen.isa.scale_unit import START
 from ...ir.dtypes.boxes import BOX_BYTES
+from ...ir.errors import UserError
 from ...traces.whole import written_whole
 from .verilated_unit import VerilatedUnit
 
@@ -127,13 +129,25 @@ def _drawn(lane: _Lane, y: int, trace: Mapping[str, npt.NDArray[Any]]) -> list[s
     return lines
 
 
-def main() -> None:
-    """Write the picture."""
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else PICTURE)
-    text = picture()
-    with written_whole(path) as new:
-        new.write_text(text, encoding="utf-8")
+def main() -> int:
+    """Write the picture and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scalebox.rtl.cosim.picture",
+        description="Draw one box going through the scale-decode unit, from the Verilog as it is.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, nargs="?", default=Path(PICTURE), help=f"else {PICTURE}"
+    )
+    path: Path = parser.parse_args().file
+    try:
+        text = picture()
+        with written_whole(path) as new:
+            new.write_text(text, encoding="utf-8")
+    except UserError as error:
+        print(error.render(), file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

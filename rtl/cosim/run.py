@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from ...ir.errors import UserError
 from ...traces.whole import written_whole
-from .cache import cached_build
+from .cache import cached_build, damaged
 from .toolchain import (
     Simulator,
     process_environment,
@@ -158,6 +158,7 @@ def run_tests(
     Raises:
         InputError: If the waves cannot be written there.
         CosimError: If a test failed, or the simulator broke down, or no test ran at all.
+        CacheError: If the model is not there any more.
     """
     from cocotb_tools.runner import get_runner
 
@@ -182,6 +183,8 @@ def run_tests(
                 )
         except (RuntimeError, SystemExit) as error:
             broken = str(error)
+        except FileNotFoundError as error:
+            raise damaged(model.folder, error) from error
         report = _judge(model, module, results, log, test_filter=test_filter, broken=broken)
         if waves is not None:
             with written_whole(waves) as temporary:

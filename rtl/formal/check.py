@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -166,9 +167,13 @@ def _run(command: Sequence[str], *, folder: Path, path: str, seconds: float) -> 
     try:
         log, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)  # solvers are children of the prover
+        os.killpg(process.pid, signal.SIGKILL)  # solvers are children of the prover
         log, _ = process.communicate()
         return "TIMEOUT", log
+    except KeyboardInterrupt:  # it reaches us only: the prover has a session of its own
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
     said = (
         (folder / "job" / "status").read_text().split() if (folder / "job/status").exists() else []
     )

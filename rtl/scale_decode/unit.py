@@ -36,6 +36,11 @@ _CYCLES_AROUND_A_BOX: Final = 3
 """From a start to its request, from that to the first beat, from the last beat to the record."""
 
 
+def first_record_cycle(beat_bytes: int) -> int:
+    """Return the cycle of a mad in which its first record is on offer, when nobody stalls."""
+    return _CYCLES_AROUND_A_BOX + BOX_BYTES // beat_bytes
+
+
 class ScaleDecode(wiring.Component):
     """Turn a mad into requests for scale boxes, and the boxes into records of decoded scales.
 
@@ -108,7 +113,7 @@ class ScaleDecode(wiring.Component):
         Holds where nobody stalls and a box's first beat comes in the cycle after its request: 4
         with beats of 32 bytes.
         """
-        return _CYCLES_AROUND_A_BOX + BOX_BYTES // self._beat_bytes
+        return first_record_cycle(self._beat_bytes)
 
     def elaborate(self, platform: object) -> Module:
         """Return the circuit."""

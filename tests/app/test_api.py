@@ -73,6 +73,21 @@ def test_a_result_has_outputs_cycles_pipes_and_a_timeline(
     assert {each.name for each in result.timeline} >= {"mad_mx", "l0c_to_gm", "wait_flag"}
 
 
+def test_what_the_calls_return_is_shown_in_one_line(gemm: Gemm, inputs: dict[str, Array]) -> None:
+    program = gemm(32, 256, 64)
+    result = scalebox.run(program, inputs)
+    outputs = "{c: float32 [32, 64]}"
+    assert repr(result) == f"<run of 'gemm': {result.cycles} cycles; outputs {outputs}>"
+    untimed = scalebox.run(program, inputs, timing=False)
+    assert repr(untimed) == f"<run of 'gemm': no cycles; outputs {outputs}>"
+    unknown = scalebox.run(program, inputs, functional=False)
+    assert repr(unknown) == f"<run of 'gemm': {unknown.cycles} cycles; outputs {{}}>"
+    assert repr(result.outputs) == outputs
+    assert repr(scalebox.interpret(program, inputs)) == outputs
+    assert "gemm" in repr(scalebox.compile(program))
+    assert "\n" not in repr(scalebox.compile(program))
+
+
 def test_a_program_runs_as_its_executable_does(gemm: Gemm, inputs: dict[str, Array]) -> None:
     program = gemm(32, 256, 64)
     one = scalebox.run(program, inputs)

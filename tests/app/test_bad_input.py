@@ -224,6 +224,23 @@ def test_an_executable_for_another_machine_must_be_given_one(
     assert scalebox.run(executable, good, machine=path).target.name == "small"
 
 
+def test_an_executable_for_a_machine_that_has_changed_says_so(
+    gemm: Gemm, good: dict[str, Array], tmp_path: Path
+) -> None:
+    """As one does that was saved by an earlier version, whose machine of that name was another."""
+    path = tmp_path / "older.toml"
+    path.write_text('name = "a5"\ninherit = "a5"\nl2_hit_cycles = 150\n')
+    executable = scalebox.compile(gemm(*SIZES), machine=path)
+    with pytest.raises(MachineError) as caught:
+        scalebox.run(executable, good)
+    assert caught.value.message == (
+        "The machine 'a5' must be as it was when the executable was compiled for it, but its "
+        "fields are others now"
+    )
+    assert "name 'a5' to run on the machine as it is now" in (caught.value.hint or "")
+    assert scalebox.run(executable, good, machine="a5").target.name == "a5"
+
+
 # --------------------------------------------------------------------------- command line
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -242,7 +259,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "an unknown parameter": (
         "run kernel.py --param M=3",
-        "Error: The kernel file has no parameter 'M'\n  = help: it calls pl.param(\"…\", 64) never",
+        "Error: The kernel file has no parameter 'M'\n"
+        '  = help: M = pl.param("M", 64) in the file makes one, 64 by default',
     ),
     "an unknown machine": (
         "run kernel.py --machine a6",

@@ -179,6 +179,7 @@ MISTAKES = {
         "pl operation 'store': a tile of Float32 in Acc must be stored as Float32, BFloat16, "
         "Float16, not into a tensor of Int8",
         under="pl.store(acc, [0, 0], c)",
+        hint="pre_quant=, a number by which sums are multiplied, stores them in 8 bits",
         options={"c": "INT8"},
     ),
     "an operator with assignment": Mistake(
@@ -200,12 +201,12 @@ MISTAKES = {
         under="1 / 0",
         swap=(("M, K, N = ", "1 / 0\nM, K, N = "),),
     ),
-    "a scalar parameter that is a float": Mistake(
+    "a scalar parameter of eight bits": Mistake(
         IRValueError,
-        "The scalar parameter 'x' must be an integer or a Bool to be compiled, not Float32: the "
-        "scalar unit has no floats",
-        under="x: pl.Scalar[pl.FP32]",
-        swap=(("    ):\n", "        x: pl.Scalar[pl.FP32],\n    ):\n"),),
+        "The scalar parameter 'x' must be an integer, a Bool or one of Float32, Float16, BFloat16 to "
+        "be compiled, not E4M3",
+        under="x: pl.Scalar[pl.FP8E4M3FN]",
+        swap=(("    ):\n", "        x: pl.Scalar[pl.FP8E4M3FN],\n    ):\n"),),
     ),
     "a tile too large for L0A": Mistake(
         IRValueError,

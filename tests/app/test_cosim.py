@@ -152,6 +152,28 @@ def test_a_bundle_without_scales_is_refused(capsys: pytest.CaptureFixture[str]) 
     assert "scalebox cosim KERNEL.py" in said
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--param=K=64",
+        "--set=scale_beat_bytes=8",
+        "--machine=a5",
+        "--inputs=given.npz",
+        "--entry=main",
+        "--seed=0",
+        "--checks=off",
+        "--out=run2",
+    ],
+)
+def test_an_option_of_a_run_is_not_passed_over_where_nothing_is_run(
+    capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main(["cosim", str(EXAMPLES / "mx_fp4.py"), "--out", "run1", "--limit", "9"]) == 0
+    name = option.split("=")[0]
+    assert f"{name} must go with a kernel or an executable" in refused(capsys, "run1", option)
+    assert not Path("run2").exists()
+
+
 @pytest.mark.parametrize("limit", ["0", "-1", "1000001", "many"])
 def test_a_limit_is_a_number_of_cycles(capsys: pytest.CaptureFixture[str], limit: str) -> None:
     assert "--limit" in refused(capsys, str(EXAMPLES / "mx_matmul.py"), "--limit", limit)
@@ -161,6 +183,24 @@ def test_waves_are_vcd(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, str(EXAMPLES / "mx_matmul.py"), "--waves", "unit.fst")
     assert "must end in .vcd, not be called 'unit.fst'" in said
     assert not Path("scalebox-runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("waves", "says"),
+    [
+        ("file/unit.vcd", "must be one that can be written"),
+        ("folder.vcd", "must be a place for a file, not a folder"),
+    ],
+)
+def test_waves_that_cannot_be_written_are_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], waves: str, says: str
+) -> None:
+    Path("file").write_text("mine")
+    Path("folder.vcd").mkdir()
+    assert says in " ".join(
+        refused(capsys, str(EXAMPLES / "mx_matmul.py"), "--waves", waves).split()
+    )
+    assert sorted(Path().iterdir()) == [Path("file"), Path("folder.vcd")]
 
 
 def test_a_missing_simulator_is_named_before_anything_runs(

@@ -13,8 +13,11 @@ import pytest
 
 import scalebox
 from scalebox.app.cli import main
+from scalebox.app.origin import STORES
 from scalebox.codegen.executable import Executable
 from scalebox.codegen.isa.program import Instruction, make
+from scalebox.codegen.isa.table import BY_MNEMONIC
+from scalebox.codegen.isa.vocabulary import Space
 from scalebox.ir.core import Program
 from scalebox.ir.errors import SimulationFault
 from scalebox.traces.compare import Difference
@@ -279,3 +282,98 @@ def test_the_command_line_prints_the_difference_and_returns_1(
     runs = Path("scalebox-runs") / "kernel"
     assert main(["compare", str(runs / "outputs.npz"), str(runs / "golden.npz")]) == 1
     assert "first at [0, 0]" in capsys.readouterr().out
+
+
+TILES = """
+from scalebox.ir import language as pl
+
+X = pl.Tensor[[64, 128], pl.BF16]
+C = pl.Tensor[[64, 64], pl.BF16]
+D = pl.Tensor[[64, 64], pl.INT8]
+
+
+@pl.jit.incore
+def kern(x: X, w: pl.Tensor[[128, 64], pl.BF16], y: pl.Out[X], c: pl.Out[C], d: pl.Out[D]):
+    for i in pl.range(0, 64, 16):
+        part = pl.load(x, [i, 0], [16, 128])
+        y = pl.store(pl.add(part, part), [i, 0], y)
+    left = pl.move(pl.load(x, [0, 0], [64, 128], target_memory=pl.Mem.Mat), pl.Mem.Left)
+    right = pl.move(pl.load(w, [0, 0], [128, 64], target_memory=pl.Mem.Mat), pl.Mem.Right)
+    acc = pl.matmul(left, right)
+    c = pl.store(acc, [0, 0], c, pre_relu=True)
+    d = pl.store(acc, [0, 0], d, pre_quant=2.0)
+    return y, c, d
+"""
+
+QUANTISED = """
+from scalebox.ir import language as pl
+
+@pl.jit.incore
+def kern(x: pl.Tensor[[64, 128], pl.BF16]):
+    a, s = pl.quant_mx(x, group_axis=1)
+    return a, s
+"""
+
+BOXED = """
+from scalebox.ir import language as pl
+
+@pl.jit.incore
+def kern(
+    x: pl.Tensor[[64, 128], pl.BF16],
+    s: pl.Out[pl.Tensor[[64, 4], pl.FP8E8M0, pl.MX_A_ZZ]],
+    t: pl.Out[pl.Tensor[[4, 64], pl.FP8E8M0, pl.MX_B_NN]],
+):
+    for i in pl.range(0, 64, 32):
+        part = pl.load(x, [i, 0], [32, 128])
+        a, scale = pl.quant_mx(part, group_axis=1)
+        s = pl.store(scale, [i, 0], s)
+        b, other = pl.quant_mx(part, group_axis=0)
+        t = pl.store(other, [0, i], t)
+    return s, t
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "index", "tile", "mnemonic", "line"),
+    [
+        (TILES, "y", (37, 5), (2, 0), "ub_to_gm", "y = pl.store("),
+        (TILES, "c", (63, 63), (0, 0), "l0c_to_gm_fix", "c = pl.store("),
+        (TILES, "d", (1, 2), (0, 0), "l0c_to_gm_quant", "d = pl.store("),
+        (QUANTISED, "a", (63, 127), (0, 0), "ub_to_gm", "a, s = pl.quant_mx("),
+        (QUANTISED, "s", (63, 3), None, "ub_to_gm", "a, s = pl.quant_mx("),
+        (BOXED, "s", (63, 3), None, "ub_to_gm_boxes", "s = pl.store(scale"),
+        (BOXED, "t", (1, 9), None, "ub_to_gm_boxes", "t = pl.store(other"),
+    ],
+)
+def test_every_instruction_that_writes_an_output_is_named(
+    text: str,
+    output: str,
+    index: tuple[int, ...],
+    tile: tuple[int, ...] | None,
+    mnemonic: str,
+    line: str,
+) -> None:
+    program = scalebox.pl.parse(text)
+    assert isinstance(program, Program)
+    rng = np.random.default_rng(3)
+    inputs = {"x": rng.standard_normal((64, 128)).astype(ml_dtypes.bfloat16)}
+    if text is TILES:
+        inputs["w"] = rng.standard_normal((128, 64)).astype(ml_dtypes.bfloat16)
+    result = scalebox.run(scalebox.compile(program, allow_mx_store=text is BOXED), inputs)
+    golden = scalebox.interpret(program, inputs)
+    assert scalebox.compare(result.outputs, golden)
+    wrong = result.outputs[output]
+    wrong.view(np.uint8 if wrong.itemsize == 1 else np.uint16)[index] ^= 1
+    first = scalebox.compare(result.outputs, golden).first
+    assert first is not None
+    assert (first.output, first.index, first.tile) == (output, index, tile)
+    assert first.instruction is not None
+    assert first.instruction.split()[0] == mnemonic
+    number = next(n for n, row in enumerate(text.splitlines(), 1) if line in row)
+    assert first.source is not None
+    assert f":{number}:" in first.source
+
+
+def test_whatever_writes_to_global_memory_is_asked_for_its_outputs() -> None:
+    writers = {each.mnemonic for each in BY_MNEMONIC.values() if Space.GM in each.writes}
+    assert writers == STORES.keys()

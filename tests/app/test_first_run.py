@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 from numba import njit
 
-from scalebox.app.first_run import CUBE_MESSAGE, MESSAGE, compilation_announced
+from scalebox.app.first_run import (
+    CUBE_MESSAGE,
+    MESSAGE,
+    UNIT_MESSAGE,
+    compilation_announced,
+)
 from scalebox.rtl.cosim.cache import cached_build
 
 
@@ -44,3 +49,14 @@ def test_a_terminal_is_told_when_the_cube_is_compiled(
         for name in ("library-unit", "library-cube", "library-cube"):
             cached_build(name, ("text",), lambda folder: None)
     assert stream.getvalue().strip() == said
+
+
+def test_the_two_builds_of_a_cosimulation_are_one_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEBOX_CACHE_DIR", str(tmp_path))
+    stream = Terminal()
+    with compilation_announced(stream):
+        for name in ("library-scale_decode", "cocotb-verilator-scale_decode"):
+            cached_build(name, ("text",), lambda folder: None)
+    assert stream.getvalue().strip() == UNIT_MESSAGE

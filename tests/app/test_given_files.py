@@ -96,6 +96,47 @@ def test_golden_comes_from_every_kind_of_file(
     assert main(["compare", form, "bundle.hrry"]) == 0
 
 
+BF16 = """
+from scalebox.ir import language as pl
+
+X = pl.Tensor[[16, 64], pl.BF16]
+
+
+@pl.jit.incore
+def double(x: X, y: pl.Out[X]):
+    t = pl.load(x, [0, 0], [16, 64])
+    y = pl.store(pl.add(t, t), [0, 0], y)
+    return y
+"""
+
+
+@pytest.mark.parametrize("codes", [True, False])
+def test_numpy_files_of_a_type_that_numpy_cannot_name_are_taken(
+    codes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bf16.py").write_text(BF16)
+    x: Any = RNG.standard_normal((16, 64)).astype(ml_dtypes.bfloat16)
+    y: Any = x + x
+    given = {"x": x.view(np.uint16), "y": y.view(np.uint16)} if codes else {"x": x, "y": y}
+    for name, array in given.items():
+        np.save(f"{name}.npy", array)
+    np.savez("both.npz", y=given["y"])
+    run = ["run", "bf16.py", "--inputs", "x.npy", "--out", "made"]
+    for golden in ("y.npy", "both.npz"):
+        assert main([*run, "--golden", golden]) == 0
+        assert "equal bit for bit, all 1,024 elements of y" in capsys.readouterr().out
+        assert main(["compare", "made", golden]) == 0
+    np.save("y.npy", y.astype(np.float32))
+    capsys.readouterr()
+    assert main(["compare", "made", "y.npy"]) == 2
+    assert capsys.readouterr().err == (
+        "Error: actual and golden 'y' must be of one type, not bfloat16 and float32\n"
+        "  = help: .astype(ml_dtypes.bfloat16) rounds to it; codes in uint16 are taken for "
+        "bfloat16, too\n"
+    )
+
+
 def test_golden_of_a_user_is_kept_and_need_not_be_what_numpy_computes(
     inputs: dict[str, Any], capsys: Shown
 ) -> None:

@@ -1,4 +1,4 @@
-"""The README shows what really comes out; `--update-golden` writes it anew."""
+"""The README and other pages show what really comes out; `--update-golden` writes it anew."""
 
 import doctest
 import os
@@ -49,21 +49,22 @@ def shell(examples: Path) -> Callable[[str], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("page", "least"), [("README.md", 6), ("docs/vector.md", 5)])
 def test_the_console_blocks_show_what_comes_out(
-    root: Path, shell: Callable[[str], str], request: pytest.FixtureRequest
+    page: str, least: int, root: Path, shell: Callable[[str], str], request: pytest.FixtureRequest
 ) -> None:
-    readme = root / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    path = root / page
+    text = path.read_text(encoding="utf-8")
 
     def replayed(block: re.Match[str]) -> str:
         lines = [line for line in block.group().splitlines() if line.startswith("$ ")]
         return "".join(f"{line}\n{shell(line[2:])}" for line in lines)
 
     found = CONSOLE.sub(replayed, text)
-    assert found.count("$ scalebox ") >= 6
+    assert found.count("$ scalebox ") >= least
     if request.config.getoption("--update-golden"):
-        readme.write_text(found, encoding="utf-8")
-    assert readme.read_text(encoding="utf-8") == found, "see what changed with --update-golden"
+        path.write_text(found, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == found, "see what changed with --update-golden"
 
 
 @pytest.mark.usefixtures("examples")
@@ -73,10 +74,12 @@ def test_the_python_blocks_run(root: Path) -> None:
     assert outcome.attempted > 10
 
 
-def test_every_link_leads_to_a_file(root: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", (root / "README.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", ["README.md", "docs/language.md", "docs/vector.md"])
+def test_every_link_leads_to_a_file(page: str, root: Path) -> None:
+    path = root / page
+    links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
     assert links
-    assert [link for link in links if "://" not in link and not (root / link).exists()] == []
+    assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
 def test_the_table_of_rooms_is_complete(root: Path, rooms: tuple[str, ...]) -> None:

@@ -12,12 +12,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from scalebox.app import rtl_command
 from scalebox.app.cli import main
 from scalebox.app.rtl_command import rtl_files
 from scalebox.codegen.isa.vocabulary import ElementType, MadInit
 from scalebox.rtl.cosim.cube import RtlCube
 from scalebox.rtl.cosim.toolchain import Simulator, require
 from scalebox.rtl.emit import UNITS, Choice
+from scalebox.rtl.emit.folder import OutputFolderError
 from scalebox.sim.matmul import MadTile
 
 Shown = pytest.CaptureFixture[str]
@@ -53,6 +55,32 @@ def test_the_bench_imports_cocotb_and_nothing_of_ours() -> None:
     }
     roots = {str(module).split(".")[0] for module in modules}
     assert roots - sys.stdlib_module_names == {"cocotb", "cocotb_tools"}
+
+
+@pytest.mark.parametrize(
+    ("simulator", "absent"), [("icarus", "iverilog, vvp"), ("verilator", "perl, make, g++")]
+)
+def test_the_bench_names_the_tools_that_it_lacks(
+    simulator: str, absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["rtl", "-o", str(tmp_path), "--unit", "scale_pair"]) == 0
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = run_bench(tmp_path, "scale_pair", simulator)
+    assert ran.returncode == 1
+    assert ran.stderr == f"To run on {simulator}, these must be installed: {absent}\n"
+
+
+def test_the_bench_without_cocotb_says_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["rtl", "-o", str(tmp_path), "--unit", "scale_pair"]) == 0
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "cocotb.py").write_text("raise ModuleNotFoundError(\"No module named 'cocotb'\")\n")
+    monkeypatch.setenv("PYTHONPATH", str(hidden))
+    ran = run_bench(tmp_path, "scale_pair")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("This bench needs cocotb 2, which must be installed: pip install")
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -99,6 +127,45 @@ def test_a_foreign_file_is_kept_and_only_force_writes_beside_it(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     assert main(["rtl", "-o", str(tmp_path), "--force"]) == 0
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("folder", "says"),
+    [
+        ("file/out", "must be one that can be written"),
+        ("null\0/out", "must be one that can be written"),
+        ("full", "must hold only files of ours, not mine.txt"),
+        ("taken", "must be a place for a file, not a folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_generated(
+    folder: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(unit: str, choice: Choice) -> None:
+        raise AssertionError(f"{unit} {choice}")
+
+    monkeypatch.setattr(rtl_command, "rtl_files", never)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    (tmp_path / "taken/dot.v").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputFolderError, match=says):
+        rtl_command.write_rtl(tmp_path / folder, "dot")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_was_made_to_look_is_gone_where_generating_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(unit: str, choice: Choice) -> None:
+        assert not list(tmp_path.iterdir()), f"{unit} {choice}"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rtl_command, "rtl_files", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        rtl_command.write_rtl(tmp_path / "new" / "out", "dot")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_fails_halfway_leaves_every_old_file(

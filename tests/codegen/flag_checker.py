@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from scalebox.codegen.isa.program import Instruction, make
-from scalebox.codegen.isa.vocabulary import MadInit, Pipe
+from scalebox.codegen.isa.vocabulary import MadInit, Space
 from scalebox.codegen.kernel import View
 
+from . import clocks as lanes
+from .clocks import Clocks, Event, Flag
 from .scalar_machine import Issued, run_scalar_unit
+from .ub_bytes import ub_bytes
 
-PIPES = tuple(pipe for pipe in Pipe if pipe is not Pipe.ALL)
 GRANULE = 32
 NOP = make("nop")
 Memory = tuple[str, int]
 Stretch = tuple[Memory, int, int]
-Flag = tuple[int, int, int]
 
 
 @dataclass
@@ -50,126 +51,87 @@ def judge(
     removed: Sequence[int] = (),
 ) -> Verdict:
     """Run a program for some scalar arguments, some of its instructions taken out."""
-    changed = [NOP if index in removed else each for index, each in enumerate(program)]
-    issued = run_scalar_unit(changed, params)
+    return judge_cores([program], views, params, removed)
+
+
+def judge_cores(
+    programs: Sequence[Sequence[Instruction]],
+    views: Sequence[View],
+    params: Sequence[int] = (),
+    removed: Sequence[int] = (),
+    order: Sequence[int] = (),
+) -> Verdict:
+    """Run the programs of a cluster's cores at the same time, some instructions taken out.
+
+    Args:
+        programs: A program a core; an instruction's index counts those of the programs before it.
+        views: What their view fields index.
+        params: The scalar arguments, the same for all.
+        removed: Indices of instructions that are taken out.
+        order: The core of each instruction that touches memory, in the order in which the kernel's
+            one program had them; needed where there are two cores.
+    """
+    streams = issue(programs, params, removed)
+    events = [event for stream in streams for event in stream]
+    clocks = Clocks(streams)
     verdict = Verdict()
-    clocks = _clocks(issued, verdict)
+    verdict.stuck += [event.index for event in clocks.left]
+    verdict.left_up += clocks.up
+    verdict.pairs |= {(one.index, other.index) for one, other in clocks.pairs}
     if not verdict.stuck:
-        _find_races(issued, clocks, views, verdict)
+        verdict.raised_twice += [event.index for event in clocks.misused(events)]
+        _find_races(_in_order(streams, views, order), clocks, verdict)
     return verdict
 
 
-@dataclass
-class _Clock:
-    """When an instruction runs: its number on its pipe, and what is done before it, a pipe each."""
-
-    number: int
-    done: list[int]
-
-
-def _clocks(issued: list[Issued], verdict: Verdict) -> list[_Clock]:
-    """Run the pipes as far as flags allow; a wait takes the oldest set that nobody took."""
-    queues: dict[int, deque[int]] = {pipe: deque() for pipe in PIPES}
-    clocks: dict[int, _Clock] = {}
-    known: dict[int, list[int]] = {pipe: [0] * len(Pipe) for pipe in PIPES}
-    sets: dict[Flag, deque[int]] = defaultdict(deque)
-    last_taken: dict[Flag, int] = {}
-    last_wait: dict[Flag, int] = {}
-
-    def begin(place: int, pipe: int) -> list[int]:
-        known[pipe][pipe] += 1
-        clocks[place] = _Clock(known[pipe][pipe], list(known[pipe]))
-        return known[pipe]
-
-    def run(place: int) -> bool:
-        each = issued[place].instruction
-        fields, pipe = each.fields, each.pipe
-        flag = (fields.get("src", 0), fields.get("dst", 0), fields.get("id", 0))
-        if each.mnemonic == "wait_flag":
-            if not sets[flag]:
-                return False
-            taken = sets[flag].popleft()
-            verdict.pairs.add((issued[taken].index, issued[place].index))
-            for other in PIPES:
-                known[pipe][other] = max(known[pipe][other], clocks[taken].done[other])
-            begin(place, pipe)
-            last_taken[flag], last_wait[flag] = taken, place
-        else:
-            begin(place, pipe)
-            if each.mnemonic == "set_flag":
-                sets[flag].append(place)
-        return True
-
-    def drain() -> None:
-        moved = True
-        while moved:
-            moved = False
-            for queue in queues.values():
-                while queue and run(queue[0]):
-                    queue.popleft()
-                    moved = True
-
-    for place, each in enumerate(issued):
-        if each.instruction.mnemonic == "pipe_barrier":
-            if each.instruction["pipe"] == Pipe.ALL:
-                drain()
-                everything = [
-                    known[pipe][pipe] if pipe in known else 0 for pipe in range(len(Pipe))
-                ]
-                for pipe in PIPES:
-                    known[pipe] = list(everything)
-            clocks[place] = _Clock(0, [])
-        else:
-            queues[each.instruction.pipe].append(place)
-    drain()
-    verdict.stuck += [issued[queue[0]].index for queue in queues.values() if queue]
-    verdict.left_up += [flag for flag, waiting in sets.items() if waiting]
-    if not verdict.stuck:
-        _find_flags_raised_twice(issued, clocks, verdict)
-    return [clocks.get(place, _Clock(0, [])) for place in range(len(issued))]
+def issue(
+    programs: Sequence[Sequence[Instruction]],
+    params: Sequence[int] = (),
+    removed: Sequence[int] = (),
+) -> list[list[Event]]:
+    """Return what the scalar unit of each core hands on."""
+    streams: list[list[Event]] = []
+    first = 0
+    for core, program in enumerate(programs):
+        changed = [NOP if first + n in removed else each for n, each in enumerate(program)]
+        issued = run_scalar_unit(changed, params)
+        streams.append([Event(core, first + each.index, each) for each in issued])
+        first += len(program)
+    return streams
 
 
-def _find_flags_raised_twice(
-    issued: list[Issued], clocks: dict[int, _Clock], verdict: Verdict
-) -> None:
-    """A set may come only when its pipe knows that the previous one was taken."""
-    waits: dict[Flag, list[int]] = defaultdict(list)
-    for place, each in enumerate(issued):
-        if each.instruction.mnemonic == "wait_flag":
-            waits[_flag(each.instruction)].append(place)
-    count: dict[Flag, int] = defaultdict(int)
-    for place, each in enumerate(issued):
-        if each.instruction.mnemonic != "set_flag":
-            continue
-        flag = _flag(each.instruction)
-        number = count[flag]
-        count[flag] += 1
-        if number == 0:
-            continue
-        wait = waits[flag][number - 1] if number <= len(waits[flag]) else None
-        if wait is None or clocks[place].done[flag[1]] < clocks[wait].number:
-            verdict.raised_twice.append(each.index)
+Touching = tuple[Event, list[tuple[Stretch, bool]]]
 
 
-def _flag(instruction: Instruction) -> Flag:
-    return instruction["src"], instruction["dst"], instruction["id"]
+def _in_order(
+    streams: list[list[Event]], views: Sequence[View], order: Sequence[int]
+) -> list[Touching]:
+    """Return what touches memory, in the order of the kernel's one program."""
+    touching = [
+        deque(
+            (event, stretches)
+            for event in stream
+            if (stretches := list(touches(event.issued, tuple(views))))
+        )
+        for stream in streams
+    ]
+    if len(streams) == 1:
+        return list(touching[0])
+    assert [order.count(core) for core in range(len(streams))] == [len(each) for each in touching]
+    return [touching[core].popleft() for core in order]
 
 
-def _find_races(
-    issued: list[Issued], clocks: list[_Clock], views: Sequence[View], verdict: Verdict
-) -> None:
+def _find_races(touched: list[Touching], clocks: Clocks, verdict: Verdict) -> None:
     """Look, in program order, whether what an instruction touches is done with."""
-    touched = [list(touches(each, tuple(views))) for each in issued]
     points: dict[Memory, set[int]] = defaultdict(set)
-    for stretches in touched:
+    for _, stretches in touched:
         for (memory, begin, end), _ in stretches:
             points[memory] |= {begin, end}
     cuts = {memory: sorted(found) for memory, found in points.items()}
-    readers: dict[tuple[Memory, int], dict[int, int]] = defaultdict(dict)
-    writers: dict[tuple[Memory, int], dict[int, int]] = defaultdict(dict)
+    readers: dict[tuple[Memory, int], dict[int, Event]] = defaultdict(dict)
+    writers: dict[tuple[Memory, int], dict[int, Event]] = defaultdict(dict)
     found: set[tuple[int, int]] = set()
-    for place, stretches in enumerate(touched):
-        pipe = issued[place].instruction.pipe
+    for event, stretches in touched:
         cells = [
             ((memory, cell), writes)
             for (memory, begin, end), writes in stretches
@@ -177,11 +139,11 @@ def _find_races(
         ]
         for cell, writes in cells:
             for users in (writers, readers) if writes else (writers,):
-                for other, before in users[cell].items():
-                    if other != pipe and clocks[place].done[other] < clocks[before].number:
-                        found.add((issued[before].index, issued[place].index))
+                for lane, other in users[cell].items():
+                    if lane != event.lane and not clocks.before(other, event):
+                        found.add((other.index, event.index))
         for cell, writes in cells:
-            (writers if writes else readers)[cell][pipe] = place
+            (writers if writes else readers)[cell][event.lane] = event
     verdict.races += sorted(found)
 
 
@@ -195,7 +157,7 @@ def touches(issued: Issued, views: tuple[View, ...]) -> Iterator[tuple[Stretch, 
     if each.row.has("view"):
         view = views[each["view"]]
         for begin, end in _window(each, registers, view):
-            yield (("gm", view.param), begin, end), each.mnemonic == "l0c_to_gm"
+            yield (("gm", view.param), begin, end), Space.GM in each.row.writes
 
 
 @cache
@@ -211,7 +173,7 @@ def _local_stretches(
 
 def _window(each: Instruction, registers: dict[str, int], view: View) -> Iterator[tuple[int, int]]:
     """Yield the bits of a window of GM, row by row."""
-    if each.mnemonic == "gm_to_l1_boxes":
+    if each.mnemonic in ("gm_to_l1_boxes", "ub_to_gm_boxes"):
         starts = [
             (registers["xi"] + i) * view.strides[1] + registers["xj"] * view.strides[2]
             for i in range(each["ni"])
@@ -282,6 +244,22 @@ def local_bytes(
                 for byte in range(0, 512, GRANULE)
             )
             return (("l1", addresses, True),)
+        case "l1_fill":
+            lines = [(i, j) for i in range(f["lines"]) for j in range(f["units"])]
+            addresses = frozenset(f["l1"] + (i * f["pitch"] + j) * 32 for i, j in lines)
+            return (("l1", addresses, True),)
+        case "l1_to_l0a_row":
+            units = range(f["units"])
+            read = frozenset(f["src"] + unit * 32 for unit in units)
+            return ("l1", read, False), ("l0a", frozenset(f["dst"] + u * 512 for u in units), True)
+        case "l1_to_scale_a_row":
+            groups = range(f["groups"])
+            written = frozenset(f["dst"] + g // 2 * 32 + g % 2 for g in groups)
+            return ("l1", frozenset(f["src"] + g for g in groups), False), (
+                "scale_a",
+                written,
+                True,
+            )
         case "l1_to_l0a":
             cells = [
                 (c, r, byte)
@@ -315,21 +293,30 @@ def local_bytes(
                 True,
             )
         case "mad_mx":
-            return tuple(_mad_bytes(f))
-        case "l0c_to_gm":
+            return tuple(_mad_bytes(f, 32 if f["a_type"] in (0, 1) else 64, scaled=True))
+        case "mad" | "mad_if":
+            wide = {0: 16, 1: 16, 2: 8}.get(f["a_type"], 32)
+            return tuple(_mad_bytes({"init": MadInit.ACC, **f}, wide, scaled=False))
+        case "l0c_to_gm" | "l0c_to_gm_fix":
+            tall = f["src_rows"] // 16 if mnemonic == "l0c_to_gm" else f["src_boxes"]
             addresses = frozenset(
-                f["l0c"] + (c // 16 * (f["src_rows"] // 16) + r // 16) * 1024 + r % 16 * 64 + half
+                f["l0c"] + (c // 16 * tall + r // 16) * 1024 + r % 16 * 64 + half
                 for r in range(f["rows"])
                 for c in range(0, f["cols"], 16)
                 for half in (0, 32)
             )
             return (("l0c", addresses, False),)
+        case _ if Space.UB in (*each.row.reads, *each.row.writes):
+            bits = views[f["view"]].bits if "view" in f else 0
+            return tuple(ub_bytes(each.mnemonic, f, bits))
         case _:
             return ()
 
 
-def _mad_bytes(f: dict[str, int]) -> Iterator[tuple[str, frozenset[int], bool]]:
-    wide = 32 if f["a_type"] in (0, 1) else 64
+def _mad_bytes(
+    f: dict[str, int], wide: int, *, scaled: bool
+) -> Iterator[tuple[str, frozenset[int], bool]]:
+    """Yield what a mad touches; a box of its operands is `wide` elements wide along k."""
     rows, columns = -(-f["m"] // 16), -(-f["n"] // 16)
     depth, boxes = -(-f["k"] // wide), -(-f["k"] // 64)
 
@@ -338,8 +325,9 @@ def _mad_bytes(f: dict[str, int]) -> Iterator[tuple[str, frozenset[int], bool]]:
 
     yield "l0a", span(f["a"], rows * depth * 512), False
     yield "l0b", span(f["b"], columns * depth * 512), False
-    yield "scale_a", span(f["a"] // 16, rows * boxes * 32), False
-    yield "scale_b", span(f["b"] // 16, columns * boxes * 32), False
+    if scaled:
+        yield "scale_a", span(f["a"] // 16, rows * boxes * 32), False
+        yield "scale_b", span(f["b"] // 16, columns * boxes * 32), False
     sums = span(f["c"], rows * columns * 1024)
     yield "l0c", sums, True
     if f["init"] == MadInit.ACC:
@@ -353,35 +341,4 @@ def _mad_bytes(f: dict[str, int]) -> Iterator[tuple[str, frozenset[int], bool]]:
 
 def gets_through(issued: list[Issued], depth: int) -> bool:
     """Whether a scalar unit with queues of `depth` entries, a waiting head included, gets through."""
-    queues: dict[int, deque[Instruction]] = {pipe: deque() for pipe in PIPES}
-    up: dict[Flag, int] = defaultdict(int)
-
-    def work() -> None:
-        moved = True
-        while moved:
-            moved = False
-            for queue in queues.values():
-                while queue:
-                    head = queue[0]
-                    if head.mnemonic == "wait_flag":
-                        if not up[_flag(head)]:
-                            break
-                        up[_flag(head)] -= 1
-                    elif head.mnemonic == "set_flag":
-                        up[_flag(head)] += 1
-                    queue.popleft()
-                    moved = True
-
-    for each in issued:
-        instruction = each.instruction
-        work()
-        if instruction.mnemonic == "pipe_barrier" and instruction["pipe"] == Pipe.ALL:
-            if any(queues.values()):
-                return False
-            continue
-        queue = queues[instruction.pipe]
-        if len(queue) >= depth:
-            return False
-        queue.append(instruction)
-    work()
-    return not any(queues.values())
+    return lanes.gets_through([[Event(0, each.index, each) for each in issued]], depth)

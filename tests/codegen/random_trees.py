@@ -6,7 +6,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from scalebox.codegen.access import accesses
-from scalebox.codegen.isa.vocabulary import Convert, ElementType, MadInit
+from scalebox.codegen.isa.vocabulary import (
+    Convert,
+    ElementType,
+    FixConvert,
+    MadInit,
+    VectorType,
+    VectorUnary,
+)
 from scalebox.codegen.kernel import Layout, View
 from scalebox.codegen.tree import Block, Branch, Loop, Step, While
 from scalebox.ir.dtypes import DType, Index
@@ -70,6 +77,43 @@ def drain(sums: int) -> Step:
     )  # fmt: skip
 
 
+def fetch(tile: int) -> Step:
+    """MTE2 of the vector core: a tile of 1 KB from GM into UB."""
+    return step(
+        "gm_to_ub", view=1, xr=ZERO, xc=ZERO, ub=tile * 1024, rows=16, cols=16, pitch=2
+    )  # fmt: skip
+
+
+def work(source: int, target: int) -> Step:
+    """V: a tile from another one."""
+    return step(
+        "v_unary", dst=target * 1024, src=source * 1024, op=VectorUnary.NEG, type=VectorType.FP32,
+        rows=16, cols=16, dst_pitch=2, src_pitch=2,
+    )  # fmt: skip
+
+
+def hand(tile: int, slot: int) -> Step:
+    """MTE3: 32 bytes from UB into L1."""
+    return step(
+        "ub_to_l1", ub=tile * 1024, l1=slot * 32, lines=1, units=1, ub_pitch=1, l1_pitch=1
+    )  # fmt: skip
+
+
+def keep(tile: int) -> Step:
+    """MTE3: a tile from UB into GM."""
+    return step(
+        "ub_to_gm", view=1, xr=ZERO, xc=ZERO, ub=tile * 1024, rows=16, cols=16, pitch=2
+    )  # fmt: skip
+
+
+def give(sums: int, tile: int) -> Step:
+    """FIX: sums into UB."""
+    return step(
+        "l0c_to_ub", l0c=sums * 1024, ub=tile * 1024, core=0, rows=16, cols=16, src_boxes=1,
+        convert=FixConvert.FP32, relu=0, pitch=2,
+    )  # fmt: skip
+
+
 _SLOT = st.integers(0, 3)
 _FEW = st.integers(0, 1)
 STEPS = st.one_of(
@@ -79,6 +123,15 @@ STEPS = st.one_of(
     st.builds(left, _SLOT, _FEW),
     st.builds(mad, _FEW, _FEW, st.sampled_from(MadInit), _FEW),
     st.builds(drain, _FEW),
+)
+
+BOTH_STEPS = st.one_of(
+    STEPS,
+    st.builds(give, _FEW, _FEW),
+    st.builds(hand, _FEW, _SLOT),
+    st.builds(fetch, _FEW),
+    st.builds(work, _FEW, _FEW),
+    st.builds(keep, _FEW),
 )
 
 
@@ -106,8 +159,10 @@ def _nested(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-def _trees(leaves: int, items: int) -> st.SearchStrategy[Block]:
-    nested = st.recursive(STEPS, lambda inner: st.one_of(inner, _nested(inner)), max_leaves=leaves)
+def _trees(
+    leaves: int, items: int, steps: st.SearchStrategy[Step] = STEPS
+) -> st.SearchStrategy[Block]:
+    nested = st.recursive(steps, lambda inner: st.one_of(inner, _nested(inner)), max_leaves=leaves)
     return st.lists(nested, min_size=1, max_size=items).map(build)
 
 
@@ -140,6 +195,8 @@ def build(shapes: list[Step | _Shape], loops: tuple[Var, ...] = ()) -> Block:
 
 TREES = _trees(14, 6)
 DEEP_TREES = _trees(40, 12)
+PAIRED_TREES = _trees(16, 8, BOTH_STEPS)
+DEEP_PAIRED_TREES = _trees(40, 12, BOTH_STEPS)
 
 
 def _test(number: int, loops: tuple[Var, ...]) -> Expr:

@@ -4,6 +4,7 @@ A program is a tree whose only instructions show two scalars each. It is emitted
 unit; the interpreter evaluates the same expressions on the way that the tree describes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,18 +242,24 @@ class _Alone:
 
 def evaluate(block: Block, arguments: dict[Var, int | bool]) -> list[tuple[int, int]]:
     """Return what the program shows, by the interpreter; it raises as the interpreter does."""
+    return [(fields["xr"], fields["xc"]) for _, fields in steps_run(block, arguments)]
+
+
+def steps_run(
+    block: Block, arguments: Mapping[Var, int | bool]
+) -> list[tuple[Step, dict[str, int]]]:
+    """Return the instructions that a tree runs, and the values of their register fields."""
     values: dict[Var, Any] = dict(arguments)
     frame = Frame(values, _Alone(), "group")
-    out: list[tuple[int, int]] = []
+    out: list[tuple[Step, dict[str, int]]] = []
 
     def run(block: Block) -> None:
         for item in block.items:
             match item:
                 case Step():
-                    pair = item.fields["xr"], item.fields["xc"]
-                    assert isinstance(pair[0], Expr)
-                    assert isinstance(pair[1], Expr)
-                    out.append((int(frame.evaluate(pair[0])), int(frame.evaluate(pair[1]))))
+                    fields = item.fields.items()
+                    shown = {n: int(frame.evaluate(v)) for n, v in fields if isinstance(v, Expr)}
+                    out.append((item, shown))
                 case Let():
                     values[item.var] = frame.evaluate(item.value)
                 case Loop():

@@ -63,34 +63,3 @@ def test_a_plane_must_be_a_tensor_parameter() -> None:
     assert caught.value.message == (
         "A plane of a block-scaled array of entry 'gemm' must be a tensor parameter, not 'scales'."
     )
-
-
-QUANTISE = """
-@pl.program
-class P:
-    @pl.function(type=pl.FunctionType.InCore)
-    def f(self, x: pl.Tensor[[32, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 64], pl.FP8E4M3FN]]):
-        q, s = pl.quant_mx({source}, group_axis=1)
-        {rest}
-        return out
-"""
-
-
-@pytest.mark.parametrize(
-    ("op", "source", "rest"),
-    [
-        ("tensor.quant_mx", "x", "out = pl.assemble(out, q, [0, 0])"),
-        ("tile.quant_mx", "pl.load(x, [0, 0], [32, 64])", "out = pl.store(q, [0, 0], out)"),
-    ],
-)
-def test_quantising_needs_a_vector_core(op: str, source: str, rest: str) -> None:
-    with pytest.raises(IRValueError) as caught:
-        scalebox.compile(program(QUANTISE.format(source=source, rest=rest)))
-    error = caught.value
-    assert error.message == (
-        f"{op} must run on a vector core, which is not part of this machine yet, so it cannot be "
-        "compiled"
-    )
-    assert error.hint == "scalebox.interpret runs it"
-    assert error.span is not None
-    assert error.span.begin_line == 6

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scalebox.codegen.emit import THRIFT, emit
 from scalebox.codegen.tree import Block, Branch, Let, Loop, Step, While
 from scalebox.ir import scalar_ops
-from scalebox.ir.dtypes import DType, Index, UInt64
+from scalebox.ir.dtypes import BFloat16, DType, Float16, Index, SimpleDType, UInt64
 from scalebox.ir.errors import IRTypeError, IRValueError
 from scalebox.ir.expr import (
     Add,
@@ -304,7 +304,7 @@ def test_an_unused_parameter_is_not_read():
     ("expr", "kind", "message"),
     [
         (
-            ConstFloat(1.5, DType.Float32),
+            ConstFloat(1.5, DType.E4M3),
             IRValueError,
             "A scalar that is compiled must be made of integer arithmetic, comparisons and logic, "
             "not of ConstFloat",
@@ -316,7 +316,9 @@ def test_an_unused_parameter_is_not_read():
             "not of tensor.dim",
         ),
         (
-            Var("f", ScalarType(DType.Float32)),
+            scalar_ops.binary(
+                Lt, Var("f", ScalarType(DType.Float32)), Var("g", ScalarType(DType.Float32))
+            ),
             IRTypeError,
             "A scalar that is compiled must be a Bool or an integer that fits a signed 64-bit word, "
             "not Float32",
@@ -341,6 +343,15 @@ def test_what_the_scalar_unit_cannot_compute_is_refused(
         emit(Block([let(variable("x"), expr)]), [])
     assert caught.value.message == message  # pyright: ignore
     assert caught.value.span == SPAN  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype", "code"),
+    [(1.5, DType.Float32, 0x3FC00000), (-2.0, Float16, 0xC000), (1.0, BFloat16, 0x3F80)],
+)
+def test_a_float_is_handed_on_by_its_code(number: float, dtype: SimpleDType, code: int):
+    program, _ = emit(Block([let(variable("x"), ConstFloat(number, dtype))]), [])
+    assert [each["imm"] for each in program if each.mnemonic == "movi"] == [code]
 
 
 def test_an_illegal_instruction_is_refused_with_its_place():

@@ -3,7 +3,7 @@
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import Instruction
 
-from .flag_checker import Verdict, gets_through, judge, local_bytes
+from .flag_checker import Verdict, gets_through, judge, judge_cores, local_bytes
 from .random_trees import VIEWS
 from .scalar_machine import run_scalar_unit
 
@@ -107,3 +107,62 @@ def test_bytes_follow_the_manuals_formulas():
     assert (space, writes) == ("l1", True)
     expected = {0x200 + column * 1024 + row * 32 for column in range(3) for row in range(5)}
     assert addresses == frozenset(expected)
+
+
+# --------------------------------------------------------------------------- two cores
+
+HAND = "ub_to_l1 ub[0x0], l1[0x0], lines=1, units=1, ub_pitch=1, l1_pitch=1\n"
+RAISE = "set_core_flag pipe=mte3, to=aic, id=4\n"
+AWAIT = "wait_core_flag pipe=mte1, of=aiv0, id=4\n"
+
+
+def both(cube: str, vector: str, order: list[int]) -> Verdict:
+    return judge_cores([program(cube), program(vector)], VIEWS, order=order)
+
+
+def test_a_core_flag_orders_what_one_core_hands_to_the_other():
+    found = both(AWAIT + MOVE, HAND + RAISE, [1, 0])
+    assert found.sound
+    assert found.pairs == {(6, 1)}
+
+
+def test_without_the_core_flag_they_race():
+    assert both(MOVE, HAND, [1, 0]).races == [(4, 1)]
+
+
+def test_a_core_flag_of_another_pipe_orders_nothing():
+    on_fetch = AWAIT.replace("mte1", "mte2")
+    assert both(on_fetch + MOVE, HAND + RAISE, [1, 0]).races == [(5, 2)]
+    early = RAISE.replace("mte3", "mte2")
+    assert both(AWAIT + MOVE, HAND + early, [1, 0]).races == [(5, 2)]
+
+
+def test_an_order_of_cores_against_the_program_is_a_race():
+    assert both(AWAIT + MOVE, HAND + RAISE, [0, 1]).races == [(2, 5)]
+
+
+def test_a_core_flag_that_nobody_sets_leaves_its_core_stuck():
+    assert both(AWAIT + MOVE, HAND, [1, 0]).stuck == [1]
+    assert both(MOVE, HAND + RAISE, [1, 0]).left_up == [(1, 0, 4, -1)]
+
+
+def test_a_pipe_may_not_take_a_core_flag_that_another_one_waits_for():
+    # MTE1 waits for the first, MTE2 for the second; nothing tells which of them comes first.
+    waits = AWAIT + MOVE + AWAIT.replace("mte1", "mte2") + LOAD
+    assert both(waits, HAND + RAISE + RAISE, [1, 0, 0]).raised_twice != []
+    told = AWAIT + MOVE + BACK + WAIT_BACK + AWAIT.replace("mte1", "mte2") + LOAD
+    answer = "set_core_flag pipe=mte2, to=aiv0, id=0\n", "wait_core_flag pipe=mte3, of=aic, id=0\n"
+    told = told.replace(WAIT_BACK, WAIT_BACK + answer[0])
+    assert both(told, HAND + RAISE + answer[1] + RAISE, [1, 0, 0]).sound
+
+
+def test_core_flags_between_two_pipes_count():
+    assert both(AWAIT + MOVE + AWAIT, HAND + RAISE + RAISE, [1, 0]).sound
+
+
+def test_a_scalar_unit_that_waits_issues_nothing():
+    joined = "pipe_barrier pipe=all\nset_core_flag pipe=s, to={}, id=15\nwait_core_flag pipe=s, of={}, id=15\n"
+    cube, vector = joined.format("aiv0", "aiv0"), joined.format("aic", "aic")
+    assert both(cube + MOVE, HAND + vector, [1, 0]).sound
+    without = vector.partition("\n")[2]
+    assert both(cube + MOVE, HAND + without, [1, 0]).races == [(7, 4)]

@@ -311,10 +311,10 @@ CASES = {
         "'x' must stand for one tensor on every way to it, not for two",
         "write into one tensor on all of these ways, by pl.store or pl.assemble",
     ),
-    "a float": (
-        ["x = 1.5", "return c"],
-        "A scalar that is compiled must be made of integer arithmetic, comparisons and logic, not of "
-        "ConstFloat",
+    "a float that is computed": (
+        ["x = pl.cast(n, pl.FP32)", "return c"],
+        "A scalar that is compiled must be a Bool or an integer that fits a signed 64-bit word, not "
+        "Float32",
         None,
     ),
 }

@@ -39,6 +39,22 @@ def test_a5_has_the_published_cost_of_the_cube_path():
     assert A5.peak_macs_per_cycle(4) == 16384
 
 
+def test_a5_has_the_published_cost_of_the_vector_path():
+    """The latencies of VADD, VMUL, VEXP, VDIV, VLDS and VSTS, and what is around an instruction."""
+    published = {
+        "vector_startup_cycles": 23,
+        "vector_drain_cycles": 12,
+        "vector_add_cycles": 7,
+        "vector_mul_cycles": 8,
+        "vector_exp_cycles": 16,
+        "vector_div_cycles": 17,
+        "vector_move_cycles": 9,
+    }
+    for name, cycles in published.items():
+        assert getattr(A5, name) == cycles
+        assert A5.provenance[name].status is Status.PUBLISHED
+
+
 def test_a5_reaches_the_announced_peaks():
     for bits, pflops in ((8, 1), (4, 2)):
         flops = 2 * A5.peak_macs_per_cycle(bits) * A5.cores * A5.clock_hz

@@ -173,6 +173,19 @@ def test_a_file_of_our_name_that_we_did_not_write_is_foreign(tmp_path: Path) -> 
     assert (tmp_path / "scale_decode.v").read_text() == "module scale_decode; endmodule\n"
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_in_the_place_of_a_file_keeps_all_that_it_holds(
+    tmp_path: Path, *, force: bool
+) -> None:
+    kept = tmp_path / "scale_decode.v" / "mine.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    with pytest.raises(OutputFolderError, match="must be a place for a file, not a folder"):
+        write_verilog(tmp_path, force=force)
+    assert kept.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["scale_decode.v"]
+
+
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(OutputFolderError, match="must be one that can be written") as caught:

@@ -1,5 +1,6 @@
 """Hand-written kernels: assembler text in, a core's memories or a whole run out."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from scalebox.sim.scalar import resolve
 
 Bytes = npt.NDArray[np.uint8]
 SOURCE = "kernel.py"
+MATE_SOURCE = "mate.py"
 _BITS = {
     "E4M3": 8,
     "E5M2": 8,
@@ -74,12 +76,26 @@ class Bench:
         views: Sequence[View] = (),
         name: str = "k",
         core: CoreKind = CoreKind.AIC,
+        source: str = SOURCE,
     ) -> Kernel:
         program = parse_program(f"{text}\nhalt" if "halt" not in text else text)
-        spans = [Span(SOURCE, 1 + index, 1) for index in range(len(program))]
+        spans = [Span(source, 1 + index, 1) for index in range(len(program))]
         return Kernel.assemble(
             name, params=params, views=views, program=program, spans=spans, core=core
         )
+
+    def mixed(
+        self,
+        text: str,
+        mate: str,
+        params: Sequence[Param] = (),
+        views: Sequence[View] = (),
+        name: str = "k",
+    ) -> Kernel:
+        """Return a kernel of `text` on the cube core and `mate`, from `mate.py`, on a vector core."""
+        cube = self.kernel(text, params, views, name)
+        vector = self.kernel(mate, params, views, name, CoreKind.AIV, MATE_SOURCE)
+        return dataclasses.replace(cube, mate=vector)
 
     def executable(self, kernel: Kernel) -> Executable:
         host = HostProgram.of_kernel(0, kernel)

@@ -370,7 +370,8 @@ def test_a_kernel_that_runs_alone_is_block_0_of_1(bench: Any) -> None:
     params, views = [bench.tensor("a", "E4M3", (1, 2))], [bench.plain(0, 8, 1, 2)]
     result = bench.run(bench.kernel(text, params, views), {"a": np.zeros(2, np.uint8)})
     (run,) = result.tasks
-    assert run.stream.registers.tolist() == [[0, 1]]
+    (part,) = run.cores
+    assert part.stream.registers.tolist() == [[0, 1]]
     assert all("block" not in event.args for event in result.timeline)
 
 

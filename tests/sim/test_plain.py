@@ -16,7 +16,7 @@ from scalebox.ir.errors import SimulationFault
 from scalebox.ir.numerics.plain_matmul import PAIRS
 from scalebox.sim.costs import occupancy
 from scalebox.sim.faultcodes import FaultCode
-from scalebox.sim.vector import DTYPES
+from scalebox.sim.vector_plan import DTYPES
 
 Array = npt.NDArray[Any]
 OPERANDS: dict[str, tuple[np.dtype[Any], int]] = {
@@ -162,6 +162,52 @@ def test_the_fixpipe_converts_on_its_way_to_gm_and_to_ub(
     assert not core.local.view(Space.UB).any()
 
 
+@pytest.mark.parametrize("convert", [*FIX, "e5m2", "uint8"])
+@pytest.mark.parametrize("relu", [0, 1])
+def test_the_fixpipe_multiplies_by_a_number_before_it_converts(
+    bench: Any, rng: Any, convert: str, relu: int
+) -> None:
+    """0x3EAAAAAB is the FP32 number next to a third; a product is rounded to FP32 once."""
+    third = np.array(0x3EAAAAAB, np.uint32).view(np.float32)
+    more: dict[str, Callable[[Array], Array]] = {
+        "e5m2": lambda x: x.astype(ml_dtypes.float8_e5m2).view(np.uint8),
+        "uint8": lambda x: np.clip(np.rint(x), 0, 255).astype(np.uint8),
+    }
+    x = (rng.normal(size=(18, 20)) * 900).astype(np.float32)
+    x[0, 0], x[1, 1] = -0.0, 1.5
+    scaled = (x * third).astype(np.float32)
+    wanted = (FIX | more)[convert](np.where(scaled <= 0, np.float32(0), scaled) if relu else scaled)
+    bits = wanted.dtype.itemsize * 8
+    fields = f"rows=18, cols=20, src_boxes=2, convert={convert}, relu={relu}, scale={0x3EAAAAAB}"
+    _, gm, found = bench.apply(
+        f"l0c_to_gm_quant v0, x0, x0, l0c[0], {fields}",
+        [bench.tensor("c", {8: "INT8", 16: "FP16", 32: "FP32"}[bits], (18, 20), "out")],
+        [bench.plain(0, bits, 18, 20)],
+        preset={Space.L0C: boxed(x, 64)},
+    )
+    assert not found
+    np.testing.assert_array_equal(gm.view("c").view(wanted.dtype).reshape(18, 20), wanted)
+
+
+def test_scaled_specials_in_eight_bits(bench: Any) -> None:
+    """NaN, both infinities, what overflows by the product, and halves beside even numbers."""
+    x = np.array([[np.nan, np.inf, -np.inf, 3e38, 1.25, 1.75, -128.5, 63.75]], np.float32)
+    wanted = {
+        "int8": [0, 127, -128, 127, 2, 4, -128, 127],
+        "uint8": [0, 255, 0, 255, 2, 4, 0, 128],
+    }
+    for convert, numbers in wanted.items():
+        _, gm, _ = bench.apply(
+            "l0c_to_gm_quant v0, x0, x0, l0c[0], rows=1, cols=8, src_boxes=1, "
+            f"convert={convert}, relu=0, scale={0x40000000}",
+            [bench.tensor("c", "INT8", (1, 8), "out")],
+            [bench.plain(0, 8, 1, 8)],
+            preset={Space.L0C: boxed(x, 64)},
+        )
+        made = gm.view("c").view(convert)
+        np.testing.assert_array_equal(made, np.array(numbers, convert))
+
+
 def test_int32_accumulators_leave_as_they_stand(bench: Any) -> None:
     x = np.array([[-1, 2**31 - 1, 0x7F800001, 5]], np.int32)
     _, gm, _ = bench.apply(
@@ -197,8 +243,8 @@ def test_mad_takes_a_step_of_32_bytes_a_cycle_and_eight_passes_of_fp32(
 
 
 def test_a_core_flag_of_a_lone_kernel_is_named(bench: Any) -> None:
-    with pytest.raises(SimulationFault, match="core flag ->AIV0 3 is still set once"):
+    with pytest.raises(SimulationFault, match="core flag 3 from AIC to AIV0 is still set once"):
         bench.run(bench.kernel("set_core_flag pipe=fix, to=aiv0, id=3"), {})
     waiting = bench.kernel("wait_core_flag pipe=v, of=aic, id=0", core=CoreKind.AIV)
-    with pytest.raises(SimulationFault, match=r"AIC-> 0.*without the other cores of its cluster"):
+    with pytest.raises(SimulationFault, match=r"core flag 0 from AIC to AIV0.*nothing runs on AIC"):
         bench.run(waiting, {})

@@ -6,7 +6,7 @@ import pytest
 
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.errors import SimulationFault
-from scalebox.sim.pipes import BARRIER, BUSY, FLAG, IDLE, QUEUE
+from scalebox.sim.pipe_tables import BARRIER, BUSY, FLAG, IDLE, QUEUE
 from scalebox.sim.report import SimResult
 
 MAD = (

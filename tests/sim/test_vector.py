@@ -163,14 +163,14 @@ def test_transposing_and_moving_between_tiles(bench: Any, rng: Any) -> None:
     memory = ub(
         bench,
         "v_transpose ub[256], ub[0], type=uint16, rows=3, cols=5, dst_pitch=1, src_pitch=1\n"
-        "movi x1, 1\nmovi x2, 2\n"
-        "v_move_at ub[512], ub[0], type=uint16, dst_skip=3, src_skip=1, rows=2, cols=4, "
+        "movi x1, 34\nmovi x2, 66\n"
+        "v_move_at ub[512], ub[0], type=uint16, dst_skip=3, src_skip=1, rows=2, cols=2, "
         "dst_pitch=1, src_pitch=1, x1, x2",
         (0, laid_out(x, 1)),
     )
     np.testing.assert_array_equal(taken(memory, 256, 5, 3, 1, np.uint16), x.T)
-    moved = taken(memory, 512 + 64 + 6, 2, 4, 1, np.uint16)
-    np.testing.assert_array_equal(moved, x[1:3, 1:5])
+    moved = taken(memory, 512 + 66 + 6, 2, 2, 1, np.uint16)
+    np.testing.assert_array_equal(moved, x[1:3, 2:4])
 
 
 def test_fill_writes_the_code_that_the_register_holds(bench: Any) -> None:

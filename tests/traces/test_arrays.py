@@ -90,6 +90,15 @@ def test_numpy_reads_the_bits_and_we_read_numpys_files(tmp_path: Path) -> None:
     assert load_plain(tmp_path / "b.npz")["x"].tolist() == [0, 1, 2, 3]
 
 
+def test_types_that_numpy_cannot_name_come_back_as_codes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.array([1.0], ml_dtypes.bfloat16))
+    found = load_plain(tmp_path / "a.npz")["x"]
+    assert found.dtype == np.uint16
+    assert found.tolist() == [0x3F80]
+    save_arrays(tmp_path / "b.npz", {"x": found.view("V2")})
+    assert load_plain(tmp_path / "b.npz")["x"].tolist() == [0x3F80]
+
+
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [

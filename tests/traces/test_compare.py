@@ -139,6 +139,28 @@ def test_raw_codes_are_integers() -> None:
     assert not compare(np.array([0x7F], np.uint8), np.array([0xFF], np.uint8))
 
 
+@pytest.mark.parametrize("scalar", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+@pytest.mark.parametrize("carrier", ["u", "V"])
+def test_codes_beside_a_type_of_ml_dtypes_are_of_that_type(scalar: Any, carrier: str) -> None:
+    values = np.array([1.5, -2.0, 0.25], scalar)
+    given = values.view(f"{carrier}{values.dtype.itemsize}")
+    for actual, golden in ((values, given), (given, values)):
+        assert compare(actual, golden)
+    doubled = (2 * values.astype(np.float32)).astype(scalar)
+    assert compare(doubled, given, rule="close:1,0")
+    first = compare(doubled, given).first
+    assert first is not None
+    assert (first.actual, first.golden) == (3.0, 1.5)
+
+
+def test_another_type_is_refused_with_how_to_convert_it() -> None:
+    with pytest.raises(InputError) as caught:
+        compare(np.zeros(3, ml_dtypes.bfloat16), np.zeros(3, np.float32))
+    assert caught.value.hint == (
+        ".astype(ml_dtypes.bfloat16) rounds to it; codes in uint16 are taken for bfloat16, too"
+    )
+
+
 @given(
     shape=arrays.array_shapes(min_dims=0, max_dims=4, max_side=5),
     data=st.data(),
@@ -175,7 +197,7 @@ def test_byte_order_in_memory_does_not_matter() -> None:
         (
             np.zeros(3, np.float32),
             np.zeros(3, ml_dtypes.bfloat16),
-            "actual 'out' must be bfloat16, not float32",
+            "actual and golden 'out' must be of one type, not float32 and bfloat16",
         ),
         (
             {"c": np.zeros(1)},

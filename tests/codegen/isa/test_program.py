@@ -49,9 +49,9 @@ def test_the_builder_resolves_labels_backward_and_forward():
     top, end = Label("top"), Label("end")
     builder.emit("movi", "start", xd=1, imm=0)
     builder.place(top)
-    builder.emit("beqz", "leave", to=end, xa=2)
+    builder.emit("beqz", "leave", label=end, xa=2)
     builder.emit("addi", "count", xd=1, xa=1, imm=1)
-    builder.emit("jump", "again", to=top)
+    builder.emit("jump", "again", label=top)
     builder.place(end)
     builder.emit("halt", "done")
     program, tags = builder.build()
@@ -65,7 +65,7 @@ def test_the_builder_resolves_labels_backward_and_forward():
 def test_the_builder_refuses_at_once_what_is_illegal():
     builder = ProgramBuilder[None]()
     with pytest.raises(IRValueError, match="nop must not be given a label: it has no target"):
-        builder.emit("nop", None, to=Label("x"))
+        builder.emit("nop", None, label=Label("x"))
     with pytest.raises(IRValueError, match="xd must be 0 to 31, not 99"):
         builder.emit("movi", None, xd=99, imm=0)
 
@@ -73,7 +73,7 @@ def test_the_builder_refuses_at_once_what_is_illegal():
 def test_a_label_is_placed_exactly_once():
     builder = ProgramBuilder[None]()
     label = Label("x")
-    builder.emit("jump", None, to=label)
+    builder.emit("jump", None, label=label)
     with pytest.raises(AssertionError, match="label x is never placed"):
         builder.build()
     builder.place(label)

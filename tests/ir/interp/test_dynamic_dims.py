@@ -125,7 +125,7 @@ def test_what_is_made_of_a_dimension_is_checked_like_any_extent(program: Program
         interpret_program(program, draw(4, 8, more=1))
 
 
-def test_compile_refuses_it_and_says_who_runs_it() -> None:
+def test_compile_refuses_it_and_says_how_to_give_it() -> None:
     made = pl.parse(TEXT.replace("pl.store(pl.add(x, y)", "pl.store(x"))
     assert isinstance(made, Program)
     with pytest.raises(IRValueError) as caught:
@@ -133,7 +133,10 @@ def test_compile_refuses_it_and_says_who_runs_it() -> None:
     assert caught.value.message == (
         "All dimensions must be constant to be compiled, but 'M' is a dynamic one"
     )
-    assert "scalebox.interpret" in (caught.value.hint or "")
+    assert caught.value.hint == (
+        'scalebox.run binds it from its inputs; bind={"M": 64} gives it, on the command line '
+        "--param M=64"
+    )
 
 
 @pytest.mark.parametrize("name", ["", "2m", "a b", 3])

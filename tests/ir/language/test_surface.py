@@ -74,6 +74,7 @@ OTHER_WORDS = [
     "TileLayout",
     "PadValue",
     "CompactMode",
+    "AccPhase",
     "ForKind",
     "Level",
     "Role",

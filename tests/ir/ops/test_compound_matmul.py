@@ -59,7 +59,7 @@ def test_nvfp4_has_blocks_of_16() -> None:
 
 
 def test_defaults_are_not_stored() -> None:
-    given = {"out_dtype": DType.Float32, "a_trans": False, "c_matrix_nz": None}
+    given = {"out_dtype": None, "a_trans": False, "c_matrix_nz": None}
     call = create_op_call("tensor.matmul", [tensor(3, 64), tensor(64, 2)], given, SPAN)
     assert dict(call.kwargs) == {}
 

@@ -220,6 +220,7 @@ class TestSpaces:
     def test_what_is_in_mat_or_nowhere_is_left_to_the_pass(self) -> None:
         assert Case(spaces=(Mem.Mat,) * 4).type() == Case().type()
         assert Case(spaces=(None, Mem.Mat, None, Mem.Mat)).type() == Case().type()
+        assert Case(spaces=(Mem.Vec, Mem.Mat, Mem.Vec, Mem.Mat)).type() == Case().type()
 
     @pytest.mark.parametrize(
         ("spaces", "message"),
@@ -233,8 +234,8 @@ class TestSpaces:
                 "lhs_scale must lie in LeftScale, not in RightScale",
             ),
             (
-                (Mem.Left, Mem.LeftScale, Mem.Vec, Mem.RightScale),
-                "rhs must lie in Right, not in Vec",
+                (Mem.Left, Mem.LeftScale, Mem.Acc, Mem.RightScale),
+                "rhs must lie in Right, not in Acc",
             ),
         ],
     )
@@ -244,7 +245,10 @@ class TestSpaces:
         error = refusal(IRValueError, Case(spaces=spaces))
         assert error.message == f"tile.matmul_mx: {message}"
         assert error.hint is not None
-        assert error.hint.startswith("pl.move it to pl.Mem.")
+        from_acc = Mem.Acc in spaces
+        assert error.hint.startswith(
+            "pl.move it to pl.Mem.Vec" if from_acc else "pl.move it to pl.Mem."
+        )
 
 
 class TestAccumulator:

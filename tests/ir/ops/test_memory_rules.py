@@ -171,7 +171,9 @@ class TestLoad:
         source = tensor([64, 128])
         error = refusal(IRValueError, load, source, [0, 0], [64, 64], target_memory=space)
         assert error.message == f"tile.load: target_memory must be Vec or Mat, not {space.name}"
-        assert error.hint == f"load to Mat, then pl.move to {space.name}"
+        by_way = f"load to Mat, then pl.move to {space.name}"
+        never = f"nothing is loaded to {space.name}; ops that multiply put their sums into Acc"
+        assert error.hint == (never if space in (Mem.Acc, Mem.DDR) else by_way)
 
     @pytest.mark.parametrize(
         ("offsets", "window", "message"),
@@ -385,6 +387,12 @@ class TestMove:
         scales = move(tile([64, 64], E8M0, Mem.Vec), Mem.Mat, blayout=COL, slayout=COL)
         assert scales.get_effective_tile_view().arrangement == (COL, COL, 32)
 
+    @pytest.mark.parametrize("order", [ROW, COL])
+    def test_scales_from_the_vector_core_stay_in_their_boxes(self, order: TileLayout) -> None:
+        view = TileView(blayout=order, slayout=order, fractal=32)
+        type_ = move(tile([64, 64], E8M0, Mem.Vec, view), Mem.Mat)
+        assert type_.get_effective_tile_view().arrangement == (order, order, 32)
+
     def test_a_move_to_the_same_memory_changes_nothing(self) -> None:
         source = scale_tile(ZZ, [64, 64])
         assert move(source, Mem.Mat) == source.type
@@ -419,7 +427,18 @@ class TestStore:
     def test_a_dtype_that_nobody_writes_is_refused(
         self, source: Var, into: Var, message: str
     ) -> None:
-        assert refusal(IRTypeError, store, source, [0, 0], into).message == f"tile.store: {message}"
+        error = refusal(IRTypeError, store, source, [0, 0], into)
+        assert error.message == f"tile.store: {message}"
+
+    def test_a_tile_of_the_vector_core_is_to_be_cast_first(self) -> None:
+        error = refusal(
+            IRTypeError,
+            store,
+            tile([64, 64], FP32, Mem.Vec),
+            [0, 0],
+            tensor([64, 64], BFloat16),
+        )
+        assert error.hint == "pl.cast converts the tile first"
 
     @pytest.mark.parametrize("space", [Mem.Left, Mem.Right, Mem.LeftScale, Mem.Bias])
     def test_operand_buffers_cannot_be_stored(self, space: Mem) -> None:

@@ -8,7 +8,14 @@ from scalebox.ir.dtypes import BFloat16, DType, Float16, Index
 from scalebox.ir.errors import IRTypeError, IRValueError, UserError
 from scalebox.ir.expr import ScalarType, Var
 from scalebox.ir.ops import create_op_call, get_op, get_op_memory_spec
-from scalebox.ir.types import CompactMode, MemorySpace, TensorLayout, TileType, TileView
+from scalebox.ir.types import (
+    AccPhase,
+    CompactMode,
+    MemorySpace,
+    TensorLayout,
+    TileType,
+    TileView,
+)
 
 Mem = MemorySpace
 FP32 = DType.Float32
@@ -144,6 +151,15 @@ def test_what_the_cube_does_not_multiply(
     with pytest.raises(kind) as caught:
         create_op_call(name, args)
     assert caught.value.message == f"{name}: {message}"
+
+
+def test_a_phase_is_a_word_or_a_member_of_its_enumeration() -> None:
+    for phase in AccPhase:
+        word, member = (
+            create_op_call("tile.gemv", [tile(1, 64), tile(64, 32)], {"acc_phase": each})
+            for each in (phase.value, phase)
+        )
+        assert word.kwargs == member.kwargs
 
 
 def test_a_phase_has_a_name() -> None:

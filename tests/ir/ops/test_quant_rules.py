@@ -128,6 +128,7 @@ def test_a_source_that_is_not_placed_yet() -> None:
             IRValueError,
             "N must be a multiple of 32, not 16",
         ),
+        (source((33, 64)), {"group_axis": 0}, IRValueError, "N must be a multiple of 32, not 33"),
         (
             source((32, 64), Float16),
             {"group_axis": 0, "dtype": E2M1},

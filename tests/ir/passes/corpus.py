@@ -77,15 +77,17 @@ CASES = [
     *_several("unrolled", "STEPS", 1, 2, 4),
     *(Case("tensor_products", {}, {"n": n}) for n in range(3)),
     Case("tensor_read_again"),
+    Case("inlined"),
+    Case("quantised"),
+    Case("casts"),
+    *_several("slots", "TRIPS", 1, 4, 5),
     Case("compound_launches"),
     *_several("compound_windows", "STEP", 16, 32),
     *(Case("compound", {"FOUR_BITS": f}, {"n": n}) for f in range(2) for n in range(2)),
 ]
-#: What has no instructions yet: jumps, returns out of loops, and what needs the vector core.
+#: What has no instructions: jumps, and returns out of loops.
 INTERPRETED = [
     *(Case("control_flow", {}, {"n": n}) for n in (0, 1, 2, 5)),
-    Case("quantised"),
-    Case("casts"),
 ]
 
 

@@ -525,3 +525,58 @@ def tiled_by_hand(kernel: Kernel, m: int, k: int, n: int) -> str:
             c = pl.store(x, [row, col], c)
         return c
 """
+
+
+# --------------------------------------------------------------------------- without scales
+
+
+PLAIN_CUTS = [
+    # 128 x 512 of 2 bytes are twice L0A, 512 x 64 are all of L0B; K goes in steps of whole boxes.
+    (Kernel(128, 512, 64, dtypes=("FP16", "FP16"), scaled=False), 16),
+    (Kernel(64, 512, 48, dtypes=("FP32", "FP32"), scaled=False), 16),
+    (Kernel(128, 1024, 80, (100, 1000, 77), ("INT8", "INT8"), "INT32", scaled=False), 32),
+    (Kernel(128, 1024, 80, bias=True, products=2, scaled=False), 32),
+]
+
+
+@pytest.mark.parametrize(("kernel", "unit"), PLAIN_CUTS)
+def test_products_without_scales_are_cut_between_steps_of_the_cube(
+    kernel: Kernel, unit: int
+) -> None:
+    made = cut(kernel)
+    places = windows(made, "l0")
+    assert len(places) > 1
+    assert all(place[1] % unit == 0 for place, _ in places)
+    assert not calls_of(made, "tile.matmul_mx")
+    assert same_on_the_machine(kernel, A5, {"at": 0})
+
+
+ANEW = """
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, a: pl.Tensor[[128, 1024], pl.BF16], b: pl.Tensor[[1024, 64], pl.BF16],
+          c: pl.Out[pl.Tensor[[128, 64], pl.FP32]]):
+        x = pl.create_tile([128, 64], pl.FP32, target_memory=pl.Mem.Acc)
+        for k in pl.range(0, 1024, 512):
+            l0 = pl.load(a, [0, k], [128, 512])
+            r0 = pl.load(b, [k, 0], [512, 64])
+            x = pl.matmul_acc(x, l0, r0, init_cond=(k == 0))
+        c = pl.store(x, [0, 0], c)
+        return c
+"""
+
+
+def test_only_the_first_step_asks_whether_a_sum_begins_anew() -> None:
+    made = pl.parse(ANEW)
+    assert isinstance(made, Program)
+    with PassContext([VerificationInstrument()], A5):
+        tiled = after(made, auto_tile_matmul_l0)
+    steps = [len(call.args) for _, call in calls_of(tiled, "tile.matmul_acc")]
+    assert len(steps) > 1
+    assert steps == [4, *(3 for _ in steps[1:])]
+    entry, inputs = entry_and_inputs(made, {})
+    golden = interpret(made, entry, inputs)
+    assert_same_bits(interpret(tiled, entry, inputs), golden)
+    found = scalebox.run(scalebox.compile(made), inputs, timing=False).outputs
+    assert_same_bits(found, golden)

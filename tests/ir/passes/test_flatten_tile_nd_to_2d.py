@@ -163,6 +163,21 @@ def test_what_has_no_flat_form_is_refused_at_its_place(body: str, message: str) 
     assert caught.value.span.is_known
 
 
+def test_a_tile_of_one_axis_is_refused_with_a_way_to_two() -> None:
+    body = ["t = pl.tile.full([64], pl.FP32, 1.0)", "y = pl.store(t, [0, 0, 0], y, [1, 1, 64])"]
+    with pytest.raises(IRValueError) as caught:
+        flatten_tile_nd_to_2d()(kernel("\n".join(body)))
+    assert (
+        caught.value.message
+        == "A tile must have rows and columns to be compiled, not the shape [64]"
+    )
+    assert caught.value.hint == (
+        "pl.tensor.view(x, [1, 64]) of a tensor x is loaded as a tile [1, 64]"
+    )
+    assert caught.value.span is not None
+    assert caught.value.span.is_known
+
+
 class TestNumbers:
     BODY = """
 a = pl.load(x, [n, 0, 0], [2, 64, 128], target_memory=pl.Mem.Vec)

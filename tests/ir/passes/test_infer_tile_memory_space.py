@@ -40,14 +40,16 @@ def test_a_load_that_is_only_stored_goes_to_vec() -> None:
     assert inferred(body) == {"t": MemorySpace.Vec}
 
 
-def test_a_load_that_is_stored_and_multiplied_goes_to_mat() -> None:
-    # The kernel's own store then refuses it: a tile in Mat cannot be stored.
+def test_a_load_that_is_stored_and_multiplied_goes_to_mat_by_way_of_vec() -> None:
+    # A tile in Mat cannot be stored.
     body = f"""{OPERANDS}
 t = pl.load(bias, [0, 0], [1, 32])
 x = pl.matmul_mx_bias(l, p, r, q, t)
+c = pl.store(t, [0, 0], c)
 """
     found = inferred(body)
-    assert found["t"] is MemorySpace.Mat
+    assert found["t"] is MemorySpace.Vec
+    assert found["t_Mat"] is MemorySpace.Mat
     assert found["t_Bias"] is MemorySpace.Bias
 
 
@@ -107,3 +109,40 @@ def test_a_load_keeps_its_attributes_and_its_place() -> None:
     ((_, load),) = [(v, c) for v, c in calls_of(made, "tile.load") if v.name_hint == "t"]
     assert isinstance(load, Call)
     assert load.span.is_known
+
+
+VECTOR = "t = pl.load(a, [0, 64], [16, 64])\nv = pl.load(bias, [0, 0], [1, 32])\n"
+
+
+def test_a_load_that_only_the_vector_core_works_on_goes_to_vec() -> None:
+    found = inferred(f"{VECTOR}u = pl.cast(t, pl.FP32)\nw = pl.exp(v)")
+    assert {found[name] for name in ("t", "u", "v", "w")} == {MemorySpace.Vec}
+
+
+def test_what_the_vector_core_makes_reaches_the_cube_by_way_of_mat() -> None:
+    body = f"{OPERANDS}{VECTOR}u = pl.cast(pl.cast(t, pl.FP32), pl.FP8E4M3FN)\ny = pl.matmul_mx(u, p, r, q)"
+    found = inferred(body)
+    assert (found["u"], found["u_Mat"], found["u_Left"]) == (
+        MemorySpace.Vec,
+        MemorySpace.Mat,
+        MemorySpace.Left,
+    )
+
+
+def test_a_load_for_both_cores_goes_to_vec_and_on_to_mat() -> None:
+    body = f"{OPERANDS}{VECTOR}w = pl.exp(v)\ny = pl.matmul_mx_bias(l, p, r, q, v)"
+    found = inferred(body)
+    assert (found["v"], found["v_Mat"], found["v_Bias"]) == (
+        MemorySpace.Vec,
+        MemorySpace.Mat,
+        MemorySpace.Bias,
+    )
+
+
+def test_sums_that_the_vector_core_works_on_go_to_vec() -> None:
+    found = inferred(f"{OPERANDS}y = pl.relu(x)")
+    assert (found["x"], found["x_Vec"], found["y"]) == (
+        MemorySpace.Acc,
+        MemorySpace.Vec,
+        MemorySpace.Vec,
+    )

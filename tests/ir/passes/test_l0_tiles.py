@@ -106,6 +106,33 @@ def test_busy_cycles_are_those_of_the_machine_model(m: int, k: int, n: int, bits
     assert exact <= machine < exact + len(moves)
 
 
+@given(st.integers(1, 300), st.integers(1, 600), st.integers(1, 300), st.sampled_from((8, 16, 32)))
+def test_busy_cycles_without_scales_are_those_of_the_machine_model(
+    m: int, k: int, n: int, bits: int
+) -> None:
+    plain = mad_cycles(A5, m=m, k=k, n=n, bits=bits, scaled=False)
+    assert plain == costs.plain_mad_cycles(A5, m=m, k=k, n=n, bits=bits)
+    depth = -(-k * bits // 256)
+    moves = ((-(-m // 16) * depth * 512, Space.L0A), (-(-n // 16) * depth * 512, Space.L0B))
+    machine = sum(costs.l1_load_cycles(A5, size_bytes=size, to=to) for size, to in moves)
+    exact = load_cycles(A5, m=m, k=k, n=n, bits=bits, scaled=False)
+    assert exact <= machine < exact + len(moves)
+
+
+@pytest.mark.parametrize(("bits", "k_unit", "n_unit"), [(8, 32, 32), (16, 16, 16), (32, 16, 16)])
+def test_operands_without_scales_are_cut_between_boxes(bits: int, k_unit: int, n_unit: int) -> None:
+    """Windows of a right operand begin at multiples of 16 rows and of 32 bytes of columns."""
+    problem = Problem(60, 100, 40, bits, scaled=False)
+    assert (problem.k_unit, problem.n_unit, problem.n_tail) == (k_unit, n_unit, 16)
+    assert problem.extents == (64, -(-100 // k_unit) * k_unit, 48)
+
+
+def test_scale_buffers_do_not_limit_operands_without_scales() -> None:
+    none = A5.with_settings({"scale_a_bytes": 32, "scale_b_bytes": 32})
+    assert not fits(Problem(64, 256, 64, 8), Tiling(64, 128, 64), none)
+    assert fits(Problem(64, 256, 64, 8, scaled=False), Tiling(64, 128, 64), none)
+
+
 def test_a_multiplication_is_no_larger_than_an_instruction_can_say() -> None:
     assert MAD_LIMIT == table.MAD_LIMIT
     roomy = A5.with_settings({"l0b_bytes": 1 << 18, "scale_b_bytes": 1 << 14})

@@ -7,8 +7,14 @@ from hypothesis import strategies as st
 from scalebox.ir import language as pl
 from scalebox.ir.core import Program
 
-#: Element types that the cube multiplies with each other.
+#: Element types that the cube multiplies with each other, with scales and without.
 PAIRS = (("FP8E4M3FN", "FP8E4M3FN"), ("FP8E5M2", "FP8E4M3FN"), ("FP4", "FP4"))
+PLAIN_PAIRS = (
+    *((dtype, dtype) for dtype in ("FP16", "BF16", "FP32", "INT8")),
+    ("FP8E4M3FN", "FP8E5M2"),
+)
+#: Elements of 32 bytes.
+C0 = {"FP4": 64, "FP16": 16, "BF16": 16, "FP32": 8}
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Kernel:
         placed: Whether the loads name Mat.
         twice: Whether the result is stored a second time.
         row: Where the rows are stored, as a kernel writes it.
+        scaled: Whether the operands are block-scaled.
     """
 
     m: int
@@ -37,6 +44,7 @@ class Kernel:
     placed: bool = True
     twice: bool = False
     row: str = "0"
+    scaled: bool = True
 
     def text(self) -> str:
         m, k, n = self.m, self.k, self.n
@@ -44,17 +52,18 @@ class Kernel:
         groups, total = k // 32, k * self.products
         memory = ", target_memory=pl.Mem.Mat" if self.placed else ""
         left, right = self.dtypes
+        scales = f"""
+        sa: pl.Tensor[[{m}, {total // 32}], pl.FP8E8M0, pl.MX_A_ZZ],
+        sb: pl.Tensor[[{total // 32}, {n}], pl.FP8E8M0, pl.MX_B_NN],"""
         head = f"""
 @pl.program
 class P:
     @pl.function(type=pl.FunctionType.InCore)
     def k(
         self,
-        a: pl.Tensor[[{m}, {total}], pl.{left}],
-        sa: pl.Tensor[[{m}, {total // 32}], pl.FP8E8M0, pl.MX_A_ZZ],
+        a: pl.Tensor[[{m}, {total}], pl.{left}],{scales if self.scaled else ""}
         b: pl.Tensor[[{total}, {n}], pl.{right}],
-        sb: pl.Tensor[[{total // 32}, {n}], pl.FP8E8M0, pl.MX_B_NN],
-        bias: pl.Tensor[[1, {n}], pl.FP32],
+        bias: pl.Tensor[[1, {n}], pl.{"INT32" if left == "INT8" else "FP32"}],
         c: pl.Out[pl.Tensor[[{2 * m + 32}, {n}], pl.{self.out}]],
         at: pl.Scalar[pl.INDEX],
     ):
@@ -66,18 +75,24 @@ class P:
             first, group = number * k, number * groups
             lines += [
                 f"l{number} = pl.load(a, [0, {first}], [{m}, {k}], [{vm}, {vk}]{memory})",
-                f"p{number} = pl.load(sa, [0, {group}], [{m}, {groups}])",
                 f"r{number} = pl.load(b, [{first}, 0], [{k}, {n}], [{vk}, {vn}]{memory})",
-                f"q{number} = pl.load(sb, [{group}, 0], [{groups}, {n}])",
             ]
+            if self.scaled:
+                lines += [
+                    f"p{number} = pl.load(sa, [0, {group}], [{m}, {groups}])",
+                    f"q{number} = pl.load(sb, [{group}, 0], [{groups}, {n}])",
+                ]
+        name = "matmul_mx" if self.scaled else "matmul"
         for number in range(self.products):
-            operands = f"l{number}, p{number}, r{number}, q{number}"
+            operands = f"l{number}, r{number}"
+            if self.scaled:
+                operands = f"l{number}, p{number}, r{number}, q{number}"
             if number:
-                lines.append(f"x = pl.matmul_mx_acc(x, {operands})")
+                lines.append(f"x = pl.{name}_acc(x, {operands})")
             elif self.bias:
-                lines.append(f"x = pl.matmul_mx_bias({operands}, start)")
+                lines.append(f"x = pl.{name}_bias({operands}, start)")
             else:
-                lines.append(f"x = pl.matmul_mx({operands})")
+                lines.append(f"x = pl.{name}({operands})")
         lines.append(f"c = pl.store(x, [{self.row}, 0], c)")
         if self.twice:
             lines.append(f"c = pl.store(x, [{m}, 0], c)")
@@ -93,26 +108,29 @@ class P:
 @st.composite
 def random_matmuls(draw: st.DrawFn) -> Kernel:
     """Matrices of a few boxes; valid extents from one element to all of them."""
+    scaled = draw(st.booleans())
+    pair = draw(st.sampled_from(PAIRS if scaled else PLAIN_PAIRS))
     m = 16 * draw(st.integers(1, 5))
-    k = 64 * draw(st.integers(1, 5))
-    n = 32 * draw(st.integers(1, 5))
+    k = (64 if scaled else max(16, C0.get(pair[0], 32))) * draw(st.integers(1, 5))
+    n = 32 * draw(st.integers(1, 5)) if scaled else 16 * draw(st.integers(1, 10))
     some = draw(st.booleans())
     valid = tuple(draw(st.integers(1, size)) if some else size for size in (m, k, n))
-    pair = draw(st.sampled_from(PAIRS))
     if pair[1] == "FP4":  # two elements share a byte
         valid = (valid[0], -(-valid[1] // 2) * 2, -(-valid[2] // 2) * 2)
+    floats = st.sampled_from(("FP32", "BF16", "FP16"))
     return Kernel(
         m,
         k,
         n,
         (valid[0], valid[1], valid[2]),
         pair,
-        draw(st.sampled_from(("FP32", "BF16", "FP16"))),
+        "INT32" if pair[0] == "INT8" else draw(floats),
         products=draw(st.integers(1, 3)),
         bias=draw(st.booleans()),
         placed=draw(st.booleans()),
         twice=draw(st.integers(0, 4)) == 0,
         row=draw(st.sampled_from(("0", "16", "at", "at + 16"))),
+        scaled=scaled,
     )
 
 

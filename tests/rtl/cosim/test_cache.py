@@ -57,3 +57,15 @@ def test_a_cache_that_cannot_be_written_is_told(
     monkeypatch.setenv("SCALEBOX_CACHE_DIR", os.fspath(tmp_path / "file"))
     with pytest.raises(CacheError, match=r"^The cache folder must be one that can be written"):
         cached_build("unit", ("text",), never)
+
+
+def test_a_cache_with_a_space_in_its_path_is_refused_before_make_stumbles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEBOX_CACHE_DIR", os.fspath(tmp_path / "my cache"))
+    with pytest.raises(
+        CacheError, match=r"must have a path without spaces, not '.*my cache"
+    ) as caught:
+        cached_build("unit", ("text",), never)
+    assert "SCALEBOX_CACHE_DIR" in str(caught.value.hint)
+    assert not (tmp_path / "my cache").exists()

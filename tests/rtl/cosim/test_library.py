@@ -2,10 +2,12 @@
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from scalebox.rtl.cosim import library as home
+from scalebox.rtl.cosim.cache import CacheError
 from scalebox.rtl.cosim.library import shared_library
 from scalebox.rtl.cosim.run import CosimError
 
@@ -76,3 +78,18 @@ def test_what_does_not_compile_is_an_error_with_the_compilers_words() -> None:
     with pytest.raises(CosimError, match=r"^Verilator must run verilator without") as caught:
         shared_library("broken", {"broken.v": "module broken(; endmodule\n"}, "")
     assert "syntax error" in (caught.value.note or "")
+
+
+def test_a_kept_library_that_is_not_whole_is_told_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(_: str, ingredients: tuple[str, ...], build: Callable[..., None]) -> Path:
+        del ingredients, build
+        return tmp_path
+
+    monkeypatch.setattr(home, "cached_build", kept)
+    (tmp_path / "library.so").write_bytes(b"")
+    with pytest.raises(CacheError, match="must be whole") as caught:
+        shared_library("pair", {"pair.v": PAIR}, SOURCE + "// damaged")
+    assert str(tmp_path) in caught.value.message
+    assert caught.value.hint == "Remove that folder; what it held is then compiled anew."

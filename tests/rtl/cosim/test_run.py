@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from scalebox.rtl.cosim.cache import CacheError
 from scalebox.rtl.cosim.run import CosimError, Model, build_model, run_tests
 from scalebox.rtl.cosim.toolchain import Simulator
 from scalebox.rtl.emit import verilog
@@ -57,3 +58,10 @@ def test_verilog_that_does_not_compile_is_an_error_with_the_compilers_words(icar
     with pytest.raises(CosimError, match=r"^Icarus must compile broken, but") as caught:
         build_model(Simulator.ICARUS, "module broken(; endmodule\n", top="broken")
     assert "syntax error" in (caught.value.note or "")
+
+
+def test_a_model_that_is_not_there_any_more_is_told_with_a_way_out(tmp_path: Path) -> None:
+    gone = Model(Simulator.VERILATOR, "scale_pair", tmp_path)
+    with pytest.raises(CacheError, match="must be whole") as caught:
+        run_tests(gone, "cocotb_failing", search=BENCHES)
+    assert "Remove that folder" in (caught.value.hint or "")

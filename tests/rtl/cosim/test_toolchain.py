@@ -43,5 +43,6 @@ def test_require_takes_the_first_that_can_run(
     assert str(caught.value) == (
         "To run the generated Verilog, Verilator must be installed; not found: perl, make, g++"
     )
+    assert caught.value.hint == "on Debian, apt-get install perl make g++"
     assert caught.value.note is not None
     assert caught.value.note.startswith("Without it, Icarus and the rest of Scalebox still works")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalebox.codegen.isa.table import LEGAL_PAIRS
-from scalebox.codegen.isa.vocabulary import ElementType, MadInit
+from scalebox.codegen.isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, Space
 from scalebox.ir.dtypes import E1M2, DType
 from scalebox.ir.numerics.fast_matmul import matmul_mx
 
@@ -22,6 +22,8 @@ DTYPES = {
     ElementType.E1M2: E1M2,
 }
 PAIRS = sorted(LEGAL_PAIRS)
+UNITS = {Space.L0C: 1024, Space.L0A: 512, Space.L0B: 512, Space.BIAS: 64}
+"""Bytes of a tile of 16 x 16 sums, of a box of 16 lines of 32 bytes, and of 16 sums."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Mad:
     b_type: ElementType
     start: npt.NDArray[np.float32]
     init: MadInit
+    addresses: tuple[int, int, int, int]
 
     def __str__(self) -> str:
         (m, k), n = self.a.shape, self.b.shape[1]
@@ -64,7 +67,7 @@ def random_mad(
     *,
     special: float = 0.0,
 ) -> Mad:
-    """Draw a mad.
+    """Draw a mad, with addresses anywhere in the largest memories that a machine may have.
 
     Args:
         rng: Where chance comes from.
@@ -118,4 +121,19 @@ def random_mad(
         b_type,
         start,
         init,
+        addresses(rng, shape, a_type.bits),
     )
+
+
+def addresses(
+    rng: np.random.Generator, shape: tuple[int, int, int], bits: int
+) -> tuple[int, int, int, int]:
+    """Draw where c, a, b and the bias begin, so that all of them find room."""
+    m, k, n = shape
+    rows, columns, steps = -(-m // 16), -(-n // 16), -(-k * bits // 256)
+    taken = (rows * columns, rows * steps, columns * steps, columns)
+    c, a, b, bias = (
+        int(rng.integers((1 << ADDRESS_BITS[space]) // unit - words, endpoint=True)) * unit
+        for space, unit, words in zip(UNITS, UNITS.values(), taken, strict=True)
+    )
+    return c, a, b, bias

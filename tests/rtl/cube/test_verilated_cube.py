@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from scalebox.codegen.isa.vocabulary import ElementType, MadInit
+from scalebox.codegen.isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, Space
 from scalebox.ir.errors import IRValueError
 from scalebox.rtl.cosim.cube import RtlCube, steps_of
+from scalebox.rtl.cosim.run import CosimError
 
-from .mads import PAIRS, Mad, random_mad
+from .mads import PAIRS, UNITS, Mad, random_mad
 
 L_CYCLES = 9
 RANDOM_MADS = 300
@@ -33,6 +37,8 @@ def check(cube: RtlCube, mad: Mad) -> None:
         f"{found[tuple(wrong[0])]:#x}, not {expected[tuple(wrong[0])]:#x}"
     )
     (m, k), n = mad.a.shape, mad.b.shape[1]
+    places = tuple(at // unit for at, unit in zip(mad.addresses, UNITS.values(), strict=True))
+    assert cube.mads[-1].places == places, str(mad)
     assert cube.mads[-1].cycles - L_CYCLES == steps_of(m, k, n, mad.a_type.bits), str(mad)
 
 
@@ -69,12 +75,42 @@ def test_random_mads(cube: RtlCube) -> None:
         check(cube, random_mad(rng, shape, pair, init, special=float(rng.integers(3))))
 
 
+@pytest.mark.parametrize("init", MadInit)
+def test_the_first_and_the_last_words_of_every_memory(cube: RtlCube, init: MadInit) -> None:
+    rng = np.random.default_rng(19)
+    low = random_mad(rng, (17, 97, 18), PAIRS[0], init)
+    check(cube, replace(low, addresses=(0, 0, 0, 0)))
+    taken = {Space.L0C: 2 * 2, Space.L0A: 2 * 4, Space.L0B: 2 * 4, Space.BIAS: 2}
+    c, a, b, bias = ((1 << ADDRESS_BITS[each]) - n * UNITS[each] for each, n in taken.items())
+    check(cube, replace(low, addresses=(c, a, b, bias)))
+    outside = replace(low, addresses=(c, a + UNITS[Space.L0A], b, bias))
+    with pytest.raises(CosimError, match="must stay within its memories"):
+        RtlCube().multiply(outside)
+
+
 @pytest.mark.slow
 def test_the_largest_dimensions_of_a_mad(cube: RtlCube) -> None:
     rng = np.random.default_rng(17)
     for shape in ((4095, 1, 1), (1, 4095, 1), (1, 1, 4095), (16, 4095, 16)):
         for pair in (PAIRS[0], PAIRS[-1]):
             check(cube, random_mad(rng, shape, pair, MadInit.BIAS, special=1))
+
+
+TWO = """\
+import gc
+from scalebox.rtl.cosim.cube import RtlCube
+first, second, last = RtlCube(), RtlCube(), RtlCube()
+del second
+gc.collect()
+del first
+gc.collect()
+"""
+
+
+def test_cubes_that_are_there_at_once_go_in_any_order(cube: RtlCube) -> None:
+    """In a process of its own, which would wait for ever on a lock that is gone."""
+    assert cube.latency_cycles == L_CYCLES  # it has been compiled
+    subprocess.run([sys.executable, "-c", TWO], check=True, timeout=120)
 
 
 def test_a_beat_that_cannot_be_is_refused() -> None:

@@ -1,4 +1,4 @@
-# A tile that is only stored goes to Vec, from which a store can read; one that nobody uses goes to Mat.
+# A tile that is only stored goes to Vec, from which a store can read; so does one that nobody uses beside it.
 from scalebox.ir import language as pl
 
 

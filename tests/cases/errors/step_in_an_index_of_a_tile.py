@@ -6,5 +6,5 @@ class P:
     @pl.function(type=pl.FunctionType.InCore)
     def f(self, x: pl.Tensor[[16, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
         t = pl.load(x, [0, 0], [16, 64])
-        u = t[3, 0:8]
+        u = t[3, 0:8:2]
         return o
