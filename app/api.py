@@ -15,6 +15,7 @@ from ..ir.dynamic_dims import bind_dims, dynamic_dims, sizes_of_dims
 from ..ir.errors import InputError, IRTypeError, MachineError
 from ..ir.given import describe_given
 from ..ir.interp import select_entry
+from ..ir.node_check import check_nodes
 from ..ir.numerics.elements import Summation
 from ..ir.target import Target, load_target, machine_names
 from .origin import Origins, Outputs
@@ -336,6 +337,7 @@ def _as_array(given: Any) -> Any:
 
 def _program(given: object) -> Program:
     if isinstance(given, Program):
+        check_nodes(given)
         return given
     from ..ir.language import JITFunction
 

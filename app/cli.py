@@ -237,13 +237,14 @@ def compile(  # noqa: A001 - the name of the command
 @app.command(epilog=example("scalebox disasm examples/mx_matmul.py"))
 def disasm(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="An executable, or a kernel file (.py).")
+        Path,
+        typer.Argument(metavar="FILE", help="An executable, a bundle, or a kernel file (.py)."),
     ],
     param: Params = None,
     set_: Settings = None,
     machine: Machine = None,
 ) -> None:
-    """Print the instructions of an executable or a kernel."""
+    """Print the instructions of an executable, a bundle or a kernel."""
     from .disasm_command import disassembly
 
     print(disassembly(file, pairs(param, "--param"), pairs(set_, "--set"), machine), end="")

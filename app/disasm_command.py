@@ -1,4 +1,4 @@
-"""The disasm command: the instructions of an executable or a kernel."""
+"""The disasm command: the instructions of an executable, a bundle or a kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..ir.errors import InputError
 from .api import compile as compile_program
-from .kernel_file import KernelFile, load_executable_or_kernel, target_of_kernel
+from .kernel_file import (
+    KernelFile,
+    executable_of_bundle,
+    load_executable_or_kernel,
+    target_of_kernel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,10 +21,10 @@ if TYPE_CHECKING:
 def disassembly(
     file: Path, params: Mapping[str, str], settings: Mapping[str, str], machine: str | None
 ) -> str:
-    """Return the instructions of an executable, or of a kernel file that is compiled for it.
+    """Return the instructions of an executable, of a bundle's, or of a kernel that is compiled for it.
 
     Args:
-        file: The executable, or the kernel file (.py).
+        file: The executable, the bundle that holds it, or the kernel file (.py).
         params: Name to value for the kernel file's `pl.param` calls.
         settings: What is changed of the machine, by field.
         machine: The machine by name or file; None for that of the kernel file.
@@ -28,7 +33,7 @@ def disassembly(
         UserError: There is no such file, the kernel or a setting is refused, or an executable is
             given a machine: it has been compiled for one.
     """
-    loaded = load_executable_or_kernel(file, params)
+    loaded = executable_of_bundle(file, params) or load_executable_or_kernel(file, params)
     if isinstance(loaded, KernelFile):
         target = target_of_kernel(loaded, machine, settings)
         return compile_program(loaded.program, machine=target).disassemble()

@@ -7,9 +7,11 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 from ..codegen.executable import Executable
-from ..ir.errors import InputError, ParserError
+from ..ir.errors import ExecutableError, InputError, ParserError
 from ..ir.language.text import KernelFile, load_file
 from ..ir.target import load_target, machine_names
+from ..traces.bundle import is_bundle, load_bundle
+from ..traces.containers import is_container
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SETTING_SOURCE",
     "KernelFile",
+    "executable_of_bundle",
     "load_executable_or_kernel",
     "load_kernel_file",
     "machine_of_kernel",
@@ -73,6 +76,30 @@ def load_executable_or_kernel(
         message = f"--param must go with a kernel file, and {str(path)!r} is an executable"
         raise InputError(message)
     return Executable.load(path)
+
+
+def executable_of_bundle(path: Path, params: Mapping[str, str] | None = None) -> Executable | None:
+    """Return the executable inside of a bundle; None where nothing claims to be a bundle.
+
+    Raises:
+        UserError: The bundle cannot be read, holds no executable, or one that cannot be read; or
+            there are `params`, which a kernel file takes only.
+    """
+    if not is_bundle(path) and not is_container(path):
+        return None
+    if params:
+        message = f"--param must go with a kernel file, and {str(path)!r} is a bundle"
+        raise InputError(message)
+    data = load_bundle(path).executable
+    if data is None:
+        message = f"The bundle {str(path)!r} must hold an executable, and it holds none"
+        hint = "a bundle that `scalebox run` leaves holds one; else name a kernel file (.py)"
+        raise InputError(message, hint=hint)
+    try:
+        return Executable.from_bytes(data)
+    except ExecutableError as error:
+        note = f"the executable is that of the bundle {str(path)!r}"
+        raise ExecutableError(error.message, hint=error.hint, note=note) from error
 
 
 def machine_of_kernel(kernel: KernelFile) -> str:

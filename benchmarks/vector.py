@@ -194,18 +194,20 @@ class Compiled:
     @property
     def executable(self) -> Executable:
         """What it is compiled to."""
-        across = SIZE // TILE_COLS
+        # A turned tile has its long side along N, so that what it stores are long rows too.
+        rows, cols = (TILE_ROWS, TILE_COLS) if self.axis else (TILE_COLS, TILE_ROWS)
+        across = SIZE // cols
         text = COMPILED.format(
             size=SIZE,
-            rows=TILE_ROWS,
-            cols=TILE_COLS,
+            rows=rows,
+            cols=cols,
             source=self.source,
             element=self.element,
             rule=self.rule,
             axis=self.axis,
             at="[i, j]" if self.axis else "[j, i]",
             across=across,
-            tiles=SIZE // TILE_ROWS * across,
+            tiles=SIZE // rows * across,
             bytes=TILE_ROWS * TILE_COLS // 32,
         )
         program = scalebox.pl.parse(text)

@@ -10,7 +10,7 @@ from ..ir.errors import IRTypeError, IRValueError
 from ..ir.ops.checks import show_dims
 from ..ir.ops.row import describe_type
 from ..ir.ops.rules_memory import is_packed
-from ..ir.types import TensorLayout, TensorType
+from ..ir.types import TensorLayout, TensorType, TileType
 from ..ir.visitor import IRVisitor
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def check_returns(program: Program) -> None:
                     f"{function.name!r} must return tensors to be compiled, not "
                     f"{describe_type(others[0])}"
                 )
-                raise IRValueError(message, found.span)
+                hint = "store the tile and return the tensor: out = pl.store(tile, offsets, out)"
+                is_tile = isinstance(others[0].type, TileType)
+                raise IRValueError(message, found.span, hint=hint if is_tile else None)
 
 
 def check_strides(program: Program) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ..ir.errors import IRTypeError
+from ..ir.printer_text import dims_text
 from ..ir.tile_bytes import FRACTAL_ROWS, round_up
 from ..ir.types import CompactMode, MemorySpace, TileType, constant_dims
 from .isa.vocabulary import Space
@@ -28,7 +29,10 @@ SPACES = {
 }
 """The machine's name of each memory that tiles lie in."""
 
-_TAIL = "give the last, shorter window a branch of its own, with constants"
+_TAIL = (
+    "pl.unroll in place of pl.range makes a number of a loop's variable; or give the last, shorter "
+    "window a branch of its own, with constants"
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,9 @@ def place_of(value: Expr, span: Span) -> Place:
     assert tile.memref is not None, "tiles have memory references after InitMemRef"
     rows, cols = constant(tile.shape, "The shape of a tile that is compiled", span)
     what = "The valid shape of a tile that is compiled"
-    valid = constant(tile.valid_shape, what, span, hint=_TAIL)
+    known = constant_dims(tile.valid_shape) is not None
+    hint = None if known else f"it is {dims_text(tile.valid_shape)}: {_TAIL}"
+    valid = constant(tile.valid_shape, what, span, hint=hint)
     return Place(
         SPACES[tile.memory_space],
         tile.memref.byte_offset,

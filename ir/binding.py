@@ -59,7 +59,9 @@ SCRATCH_OUTPUTS = "scratch_outputs"
 """The attribute of a function that names outputs which it writes only to read them again itself."""
 
 _TEMPORARY = re.compile(r"_t\d+")
-_SSA_SUFFIX = re.compile(r"__(ssa|iter|rv|phi|idx)_v\d+$")
+_TEMPORARY_OR_COPY = re.compile(r"_t\d+(_\w+)?")
+_SSA_MARK = re.compile(r"__(ssa|iter|rv|phi|idx)_v\d+")
+_SSA_SUFFIX = re.compile(f"{_SSA_MARK.pattern}$")
 _BYTE = 8
 _NIBBLE = 4
 
@@ -67,6 +69,12 @@ _NIBBLE = 4
 def source_name(var: Var) -> str:
     """Return the name that a variable had in the kernel's text, before SSA conversion."""
     return _SSA_SUFFIX.sub("", var.name_hint)
+
+
+def written_name(name: str) -> str | None:
+    """Return the name in the kernel's text of what passes call `name`; None for nested calls."""
+    base = _SSA_MARK.split(name, maxsplit=1)[0]
+    return None if _TEMPORARY_OR_COPY.fullmatch(base) else base
 
 
 def result_name(value: Expr) -> str | None:

@@ -12,7 +12,6 @@ from .core import Program
 from .dtypes import Index
 from .errors import InputError, IRValueError
 from .expr import BinaryExpr, ConstInt, Expr, ScalarType, Var
-from .node_check import check_nodes
 from .types import TensorType
 from .verification.walk import type_uses
 from .visitor import IRMutator, IRVisitor
@@ -46,12 +45,7 @@ def is_dynamic(var: Var) -> bool:
 
 
 def dynamic_dims(program: Program) -> list[Var]:
-    """Return the dimensions of a program that a launch decides, in order of their names.
-
-    Raises:
-        IRValueError: For a program whose nodes hold what they must not, and `IRTypeError` alike.
-    """
-    check_nodes(program)
+    """Return the dimensions of a program that a launch decides, in order of their names."""
     finder = _Finder()
     for function in program.functions.values():
         finder.visit_function(function)
@@ -95,6 +89,7 @@ def sizes_of_dims(
     """
     dims = dynamic_dims(program)
     found: dict[Var, tuple[int, str]] = {}
+    misfits: dict[Var, tuple[Var, tuple[int, ...]]] = {}
     for name, size in _checked(bind, dims).items():
         found[dynamic(name)] = (size, "bind")
     for param in entry.params if dims else ():
@@ -102,18 +97,36 @@ def sizes_of_dims(
             continue
         shape = _shape(inputs[param.name_hint])
         if len(shape) != len(param.type.shape):
-            continue  # not the logical shape; binding the inputs tells what is wrong with it
+            # Not the logical shape; where another array has its dimensions, binding tells what is wrong.
+            misfits |= {dim: (param, shape) for dim in param.type.shape if isinstance(dim, Var)}
+            continue
         for dim, size in zip(param.type.shape, shape, strict=True):
             if isinstance(dim, Var) and is_dynamic(dim):
                 _note(found, dim, size, repr(param.name_hint))
     for dim in dims:
         if dim not in found:
+            if dim in misfits:
+                raise _wrong_rank(dim, *misfits[dim])
             message = (
                 f"The dimension {dim.name_hint!r} must be an extent of an array that is given, but "
                 "none has it"
             )
             raise InputError(message, hint=way_out(dim.name_hint))
     return {dim.name_hint: found[dim][0] for dim in dims}
+
+
+def _wrong_rank(dim: Var, param: Var, shape: tuple[int, ...]) -> InputError:
+    """Return the error for an array that would have a dimension if it were of another rank."""
+    assert isinstance(param.type, TensorType), param
+    wanted = ", ".join(
+        str(getattr(d, "value", getattr(d, "name_hint", "…"))) for d in param.type.shape
+    )
+    message = (
+        f"{param.name_hint} must be an array of rank {len(param.type.shape)}, which has the dimension "
+        f"{dim.name_hint!r}, not of rank {len(shape)}"
+    )
+    hint = f"valid is an array of shape [{wanted}], not {list(shape)}"
+    return InputError(message, hint=hint)
 
 
 def way_out(name: str) -> str:
@@ -129,7 +142,7 @@ def _shape(given: Any) -> tuple[int, ...]:
 
 
 def _checked(bind: Mapping[str, int] | None, dims: list[Var]) -> dict[str, int]:
-    """Return given extents, once each is a positive number for a dimension of the program."""
+    """Return given extents, once each is a positive integer for a dimension of the program."""
     names = [dim.name_hint for dim in dims]
     checked: dict[str, int] = {}
     for name, size in (bind or {}).items():
@@ -138,7 +151,7 @@ def _checked(bind: Mapping[str, int] | None, dims: list[Var]) -> dict[str, int]:
             raise InputError(message, hint=f"valid here: {', '.join(names) or 'none'}")
         is_number = hasattr(size, "__index__") and not isinstance(size, bool)
         if not is_number or size < 1:
-            message = f"The dimension {name!r} must be a positive number, not {size!r}"
+            message = f"The dimension {name!r} must be a positive integer, not {size!r}"
             raise InputError(message)
         checked[name] = size.__index__()
     return checked
@@ -186,7 +199,7 @@ def _note(found: dict[Var, tuple[int, str]], dim: Var, size: int, owner: str) ->
     before, first = found.setdefault(dim, (size, owner))
     if before != size or size < 1:
         here = f"{size} in {owner}"
-        other = "a positive number" if size < 1 else f"{before}, as in {first}"
+        other = "a positive integer" if size < 1 else f"{before}, as in {first}"
         message = f"The dimension {dim.name_hint!r} must be {other}, not {here}"
         raise InputError(message)
 

@@ -380,3 +380,8 @@ class _ShortWriter(Writer):
 def type_text(type_: Type) -> str:
     """Return a type as a kernel writes it, for messages."""
     return _ShortWriter("pl", Names((), mark_free=False)).type(type_)
+
+
+def dims_text(dims: Dims) -> str:
+    """Return extents as a kernel writes them, for messages."""
+    return Writer("pl", Names((), mark_free=False)).dims(dims)

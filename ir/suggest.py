@@ -9,9 +9,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def near(word: object, known: Iterable[str]) -> str:
-    """Return a hint that lists what of `known` resembles `word`, or else all of it."""
+def near(word: object, known: Iterable[str], *, listed_in: str | None = None) -> str:
+    """Return a hint that lists what of `known` resembles `word`, or else all of it.
+
+    Args:
+        word: What was given.
+        known: What is valid.
+        listed_in: The page that lists all of a `known` that is too long to be told; the hint then says
+            that it names the nearest only.
+    """
     words = list(known)
     close = get_close_matches(word, words, n=3) if isinstance(word, str) else []
+    if listed_in is not None:
+        nearest = f"the nearest are {', '.join(close)}" if close else "no name is near"
+        return f"{nearest}; {listed_in} lists all"
     close = close or words
     return f"valid here: {', '.join(close)}"

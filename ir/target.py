@@ -331,7 +331,7 @@ def _spec_of(name: str) -> Spec:
     rule = specs().get(name)
     if rule is None:
         message = f"A machine field must be one of the record's, not {name!r}."
-        raise MachineError(message, hint=near(name, specs()))
+        raise MachineError(message, hint=near(name, specs(), listed_in="docs/machine.md"))
     return rule
 
 

@@ -24,6 +24,11 @@ _WHAT_AXES = {
     Space.BIAS: ("row", "column"),
     Space.UB: ("row", "column"),
 }
+_UNWRITTEN_HINT = "what pl.create_tensor makes holds nothing until it is written; scalebox.interpret takes zeros there"
+_TAIL_HINT = (
+    "give the last, shorter window of a tensor a branch of its own, whose load has constant offsets and "
+    "a narrower valid_shape; a store writes what is valid of its tile"
+)
 
 
 def describe(kernel: Kernel, index: int) -> str:
@@ -71,6 +76,7 @@ def fault_of(
             )
         case FaultCode.VIEW_RANGE:
             message = f"{name} must stay inside its view of {_window(kernel, index, fault)}."
+            hint = _TAIL_HINT if fault[2] >= 0 else None
         case FaultCode.SUBBYTE:
             _, row, start, count = fault[:4]
             message = (
@@ -85,6 +91,7 @@ def fault_of(
                 f"{name} must use only what was written, not byte {address} of "
                 f"{Space(space).name} ({first} {row}, {second} {column}), which never was."
             )
+            hint = _UNWRITTEN_HINT
         case FaultCode.DIVISION:
             message = f"{name} must have a divisor other than zero, not 0."
         case FaultCode.NO_RESULT if instruction.mnemonic == "v_cast":

@@ -28,7 +28,7 @@ from ..ops import ROWS, create_op_call
 from ..ops.rules_memory import LOAD_TARGETS
 from ..printer_text import type_text
 from ..slots import SLOT
-from ..types import TileType, TupleType, one_place
+from ..types import TensorType, TileType, TupleType, one_place
 from .capture import NOT_CONSTANT
 from .constants import literal_as
 from .context import plural
@@ -81,8 +81,23 @@ class AssignmentParser:
         if written is None:
             made = self._where_the_name_lies(name, made)
             type_ = made.type
+        self._refuse_tile_of_kernel(name, made)
         var = self.assigned(name, type_, target)
         return [AssignStmt(var, made, self._context.span(node))]
+
+    def _refuse_tile_of_kernel(self, name: str, made: Expr) -> None:
+        """Refuse a tile that a function returns to the name of a tensor, where it is returned."""
+        old = self._context.scope.variables.get(name)
+        if old is None or not isinstance(old.type, TensorType) or not isinstance(made, Call):
+            return
+        if not isinstance(made.type, TileType) or not isinstance(made.op, GlobalVar):
+            return
+        called = made.op.name
+        where = self._context.callees.returned_at(called) or made.span
+        message = f"{called!r} must return a tensor to be assigned to {name!r}, not a tile"
+        hint = "store the tile and return the tensor: out = pl.store(tile, offsets, out)"
+        note = f"it is called at {made.span}" if made.span.is_known else None
+        raise self._context.error(ParserTypeError, message, where, hint=hint, note=note)
 
     def _where_the_name_lies(self, name: str, made: Expr) -> Expr:
         """Return a load that says no memory with that of its name, where the name was placed before."""

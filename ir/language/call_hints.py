@@ -11,15 +11,17 @@ from .names import DTYPES, enum_name
 from .typecheck import mismatch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..expr import Type
     from .context import Signature
 
 
-def members(kind: type) -> str | None:
-    """Return what an attribute of `kind` can be."""
+def members(kind: type, refused: Sequence[object] = ()) -> str | None:
+    """Return what an attribute of `kind` can be, of an enumeration without the `refused`."""
     if issubclass(kind, Enum):
         name = enum_name(kind) or kind.__name__
-        return f"valid: {', '.join(f'pl.{name}.{m.name}' for m in kind)}"
+        return f"valid: {', '.join(f'pl.{name}.{m.name}' for m in kind if m not in refused)}"
     if kind is DType:
         return f"valid: {', '.join(f'pl.{name}' for name in DTYPES)}"
     return None

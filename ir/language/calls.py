@@ -214,7 +214,7 @@ class CallParser:
         article = "an" if part.kind.__name__[0] in "AEIOU" else "a"
         wanted = f"{article} {part.kind.__name__}"
         message = f"pl operation {written!r}: {name} must be {wanted}, not {describe(found)}"
-        hint = members(part.kind)
+        hint = members(part.kind, part.refused)
         raise self._context.error(InvalidOperationError, message, value, hint=hint)
 
     # ------------------------------------------------------------------------ functions

@@ -80,6 +80,10 @@ class Callees(Protocol):
         """Return the result types of a function, or None while its own body is being read."""
         ...
 
+    def returned_at(self, name: str) -> Span | None:
+        """Return where a function of this file that has been read returns; None for others."""
+        ...
+
     def adopt(self, function: Function) -> bool:
         """Take a function from outside into the program; return whether its name was free."""
         ...

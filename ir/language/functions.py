@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ..core import AssignStmt, Function, ParamDirection, Program
+from ..core import AssignStmt, Function, ParamDirection, Program, ReturnStmt
 from ..errors import ParserSyntaxError, ParserTypeError, UnsupportedFeatureError
 from ..expr import Call, Op, Var
 from ..mx_uses import compound_faults
@@ -88,6 +88,14 @@ class _Functions:
         if name in self._open:
             return None
         return self.read(name).return_types
+
+    def returned_at(self, name: str) -> Span | None:
+        """Return where a function of this file that has been read returns; None for others."""
+        function = self.done.get(name)
+        if function is None or function in self.adopted:
+            return None
+        returns = (s.span for s in statements(function.body) if isinstance(s, ReturnStmt))
+        return next(returns, None)
 
     def adopt(self, function: Function) -> bool:
         """Take a standalone function, and those that it calls, into the program."""

@@ -29,6 +29,17 @@ _NIBBLE = 4
 MX_BLOCKED_RANK = 5
 """Rank of an MX scale tensor once it is cut into boxes."""
 
+LOADED_LESS = (
+    "narrow valid_shape to what the tensor has, as in pl.load(x, [32, 0], [32, 64], [16, 64]), or let "
+    "clamp=True do so; in a loop, give the last, shorter window a branch of its own, with constants"
+)
+"""What to do about a load that leaves its tensor."""
+STORED_LESS = (
+    "a store writes what is valid of its tile: load the tile with a narrower valid_shape, or narrow "
+    "it by pl.set_validshape(tile, rows, cols) first"
+)
+"""What to do about a store that leaves its tensor."""
+
 T = TypeVar("T", TensorType, TileType)
 
 

@@ -21,7 +21,7 @@ from ..numerics.functions import Binary, Unary, binary, scalar_code, unary
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions
 from ..types import SCALE_ARRANGEMENT, TensorLayout, TensorType, TileType
-from .checks import is_mx_blocked, is_nz_blocked
+from .checks import LOADED_LESS, STORED_LESS, is_mx_blocked, is_nz_blocked
 from .rules_window import window_steps
 from .values import NO_TASK, TensorValue, TileValue, empty_buffer
 
@@ -55,6 +55,7 @@ def load(
         boxes = tensor.buffer[_window(run, tensor, offsets, window)]
         whole = boxes.transpose(0, 2, 3, 1, 4).reshape(run.extents(run.result_type.shape))
         return TileValue(whole, tensor.dtype)
+    check_valid(run, valid, window)
     limits = run.extents(source.valid_shape) or tensor.shape
     extents = valid
     if run.site.kwargs.get("clamp"):
@@ -74,13 +75,19 @@ def _window(
     limits: Sequence[int] = (),
 ) -> npt.NDArray[np.int64]:
     """Return the places of a window, after a check that it lies within the tensor's `limits`."""
-    check_window(run, limits or tensor.shape, offsets, extents)
+    hint = LOADED_LESS if run.site.row.name == "tile.load" else STORED_LESS
+    check_window(run, limits or tensor.shape, offsets, extents, hint=hint)
     cuts = [slice(start, start + size) for start, size in zip(offsets, extents, strict=True)]
     return window_positions(tensor.positions, cuts)
 
 
 def check_window(
-    run: Evaluation, limits: Sequence[int], offsets: Ints, extents: Sequence[int]
+    run: Evaluation,
+    limits: Sequence[int],
+    offsets: Ints,
+    extents: Sequence[int],
+    *,
+    hint: str | None = None,
 ) -> None:
     """Refuse a window that is not within a tensor of the extents `limits`."""
     for axis, (start, size, dim) in enumerate(zip(offsets, extents, limits, strict=True)):
@@ -89,6 +96,14 @@ def check_window(
                 f"the window must lie within the tensor, but takes {size} elements from offset "
                 f"{start} on axis {axis}, which has {dim}"
             )
+            raise run.site.value_error(message, hint if start >= 0 else None)
+
+
+def check_valid(run: Evaluation, valid: Sequence[int], window: Sequence[int]) -> None:
+    """Refuse what is valid of a window to be more than that window, which only the run can tell."""
+    for axis, (size, limit) in enumerate(zip(valid, window, strict=True)):
+        if not 0 <= size <= limit:
+            message = f"valid_shape must be in 0..{limit} on axis {axis}, not {size}"
             raise run.site.value_error(message)
 
 

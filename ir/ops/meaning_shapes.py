@@ -13,7 +13,7 @@ from ..numerics.mxarray import MXArray
 from ..placement import code_type, window_positions
 from ..types import PadValue, TensorType, TileType
 from . import meaning_tensors
-from .meaning import check_window
+from .meaning import check_valid, check_window
 from .meaning_tensors import fresh, whole
 from .meaning_vector import simple
 from .rules_shapes import axes_of
@@ -92,6 +92,7 @@ def cut(
     run: Evaluation, tile: TileValue, shape: Ints, offset: Ints, valid: Ints | None = None
 ) -> TileValue:
     """Take a window of a tile, as far as it is valid."""
+    check_valid(run, valid or shape, shape)
     extents, limits = list(valid or shape), tile.codes.shape
     pad = run.site.row.attribute(run.site.kwargs, "pad_value")
     if valid is None and pad is PadValue.null:
@@ -134,6 +135,7 @@ def cut_tensor(
     assert isinstance(tensor, TensorValue), tensor
     source = run.call.args[0].type
     assert isinstance(source, TensorType), source
+    check_valid(run, valid or shape, shape)
     limits, extents = run.extents(source.valid_shape) or tensor.shape, list(valid or shape)
     if clamps:
         sizes = zip(offset, extents, limits, strict=True)

@@ -52,7 +52,8 @@ class Attribute:
     """A keyword of the op: its kind and its default; `required` ones have none.
 
     A call does not store an attribute that has its default value. `read` turns what else may be
-    written for it into a value of its kind, or raises a user error.
+    written for it into a value of its kind, or raises a user error. Of an enumeration the op's rule
+    refuses the `refused` members.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Attribute:
     default: Any = None
     required: bool = False
     read: Callable[[Any], Any] | None = None
+    refused: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,10 @@ def check_space(site: CallSite, position: int) -> None:
     movable = wanted is not MemorySpace.Acc and space in (MemorySpace.Mat, MemorySpace.Vec)
     if space is not None and space is not wanted and not movable:
         message = f"{operand.name} must lie in {wanted.name}, not in {space.name}"
-        hint = f"pl.move it to pl.Mem.{wanted.name}"
-        if space is MemorySpace.Acc:
+        hint = f"load it to pl.Mem.Mat, and pl.move it from there to pl.Mem.{wanted.name}"
+        if wanted is MemorySpace.Acc:
+            hint = "nothing is moved to Acc; begin with a sum that pl.matmul or pl.matmul_mx makes"
+        elif space is MemorySpace.Acc:
             hint = "pl.move it to pl.Mem.Vec, from where the compiler takes it on"
         raise site.value_error(message, hint)
 

@@ -23,6 +23,8 @@ from ..types import (
     implicit_tile_view,
 )
 from .checks import (
+    LOADED_LESS,
+    STORED_LESS,
     arrangement_name,
     check_offsets,
     check_rank,
@@ -119,8 +121,7 @@ def infer_load(site: CallSite) -> TileType:
     if site.kwargs.get("clamp"):
         valid = clamped_extents(offsets, valid, source)
     else:
-        hint = "narrow valid_shape to what the tensor has, or clamp=True"
-        check_window(site, offsets, valid, source, what="what is loaded", hint=hint)
+        check_window(site, offsets, valid, source, what="what is loaded", hint=LOADED_LESS)
     if tensor.layout.is_mx:
         view = _scale_load_view(site, tensor, offsets, window, valid)
     elif tensor.layout is TensorLayout.DN and space is MemorySpace.Mat:
@@ -189,7 +190,7 @@ def infer_store(site: CallSite) -> TensorType:
             f"not {len(tensor.shape)}"
         )
         raise site.value_error(message, "give shapes, the window in the tensor's rank")
-    check_window(site, offsets, extents, tensor.shape, what="what is stored")
+    check_window(site, offsets, extents, tensor.shape, what="what is stored", hint=STORED_LESS)
     return tensor
 
 

@@ -18,7 +18,6 @@ from ..types import (
     TensorLayout,
     TensorType,
     TileType,
-    TileView,
     constant_dim,
     constant_dims,
     implicit_tile_view,
@@ -297,19 +296,21 @@ def _in_last_box(valid: Expr, rows: Expr) -> bool:
 
 
 def infer_fillpad(site: CallSite) -> TileType:
-    """Return the type of a tile that is valid as a whole."""
+    """Return the type of a tile that is valid as a whole.
+
+    The view says no pad: that would be what lies beyond the valid part, and nothing does.
+    """
     x = array(site, 0, NUMBERS)
     assert isinstance(x, TileType), x
-    pad = _pad_value(site)
-    place = implicit_tile_view(x.shape, MemorySpace.Vec)
-    view = TileView(None, None, None, place.blayout, place.slayout, place.fractal, pad)
+    _check_pad_value(site)
+    view = implicit_tile_view(x.shape, MemorySpace.Vec)
     return TileType(x.shape, x.dtype, None, view, MemorySpace.Vec)
 
 
 def infer_fillpad_tensor(site: CallSite) -> TensorType:
     """Return the type of a fresh tensor that is valid as a whole."""
     x = operand_type(site, 0, TensorType)
-    _pad_value(site)
+    _check_pad_value(site)
     if x.dtype not in NUMBERS or x.layout is not TensorLayout.ND:
         names = ", ".join(each.name for each in NUMBERS)
         message = f"x must hold {names} row by row, not {x.dtype.name} in {x.layout.name}"
@@ -317,12 +318,10 @@ def infer_fillpad_tensor(site: CallSite) -> TensorType:
     return TensorType(x.shape, x.dtype)
 
 
-def _pad_value(site: CallSite) -> PadValue:
-    pad: PadValue = site.row.attribute(site.kwargs, "pad_value")
-    if pad is PadValue.null:
+def _check_pad_value(site: CallSite) -> None:
+    if site.row.attribute(site.kwargs, "pad_value") is PadValue.null:
         message = "pad_value must be zero, max or min, not null"
         raise site.value_error(message)
-    return pad
 
 
 # --------------------------------------------------------------------------- single elements

@@ -138,7 +138,7 @@ _ROWS = (
         infer=rules_tensor.infer_create,
         infer_blocked=rules_tensor.infer_blocked_create,
         meaning=meaning.create,
-        doc="Makes a tensor in global memory.",
+        doc="Makes a tensor in global memory, which holds nothing until it is written.",
         output_memory=MemorySpace.DDR,
     ),
     OpRow(

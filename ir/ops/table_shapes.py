@@ -11,6 +11,7 @@ from .table_vector import both_rows, tile, tile_row
 _TILE, _TENSOR = OperandKind.TILE, OperandKind.TENSOR
 _SCALAR, _TUPLE = OperandKind.SCALAR, OperandKind.TUPLE
 _DTYPE = Attribute("dtype", DType, required=True)
+_FILLED_WITH = Attribute("pad_value", PadValue, default=PadValue.zero, refused=(PadValue.null,))
 
 SLICE_ATTRIBUTES = (
     Attribute("drop_dims", tuple, default=(), read=rules_slice.read_axes),
@@ -99,7 +100,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         rules_shapes.infer_fillpad,
         meaning_shapes.fillpad,
         "Fills a tile up beyond its valid shape; max and min of floats are infinities.",
-        attributes=(Attribute("pad_value", PadValue, default=PadValue.zero),),
+        attributes=(_FILLED_WITH,),
     ),
     OpRow(
         name="tensor.full",
@@ -116,7 +117,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
     OpRow(
         name="tensor.fillpad",
         operands=(Operand("x", _TENSOR),),
-        attributes=(Attribute("pad_value", PadValue, default=PadValue.zero),),
+        attributes=(_FILLED_WITH,),
         infer=rules_shapes.infer_fillpad_tensor,
         meaning=meaning_shapes.fillpad_tensor,
         doc="Fills a tensor up beyond its valid shape; max and min of floats are infinities.",

@@ -6,9 +6,11 @@ tile's L0 byte address >> 4.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..binding import written_name
 from ..errors import IRValueError
 from ..properties import IRProperty
 from ..tile_bytes import ALIGNMENT, round_up
@@ -29,6 +31,9 @@ SCALE_ADDRESS_SHIFT = 4
 #: What comes first in one statement: what it writes is there before what it reads is gone.
 _START, _END, _START_IN_PLACE = range(3)
 _SCALES_OF = {MemorySpace.Left: MemorySpace.LeftScale, MemorySpace.Right: MemorySpace.RightScale}
+
+#: What the name of a tile ends in that belongs to one copy of a pipelined body.
+_STAGE = re.compile(r"_s\d+$")
 
 
 @dataclass(frozen=True)
@@ -86,14 +91,21 @@ def _too_much(space: MemorySpace, buffers: list[Buffer], beyond: Buffer) -> IRVa
         beyond = max(crowd, key=lambda b: b.first)
     wanted = sum(round_up(b.size_bytes, unit) for b in crowd)
     listed = "; ".join(
-        f"{', '.join(b.tiles)} ({b.size_bytes} bytes)"
-        for b in sorted(crowd, key=lambda b: -b.size_bytes)
+        f"{_names(b)} ({b.size_bytes} bytes)" for b in sorted(crowd, key=lambda b: -b.size_bytes)
     )
     message = (
         f"{space.name} buffer usage must be at most the {limit} bytes of {MEMORIES[space][0]}, not "
         f"{wanted} bytes: {listed}"
     )
     return IRValueError(message, beyond.span, hint="use smaller tiles or fewer stages")
+
+
+def _names(buffer: Buffer) -> str:
+    """Return the tiles of a buffer as the kernel's text calls them, each once."""
+    tiles = [_STAGE.sub("", name) if buffer.stages else name for name in buffer.tiles]
+    named = dict.fromkeys(filter(None, map(written_name, tiles)))
+    line = f" of line {buffer.span.line}" if buffer.span.is_known else ""
+    return ", ".join(named) or f"a tile without a name{line}"
 
 
 def _at_worst_moment(buffers: list[Buffer]) -> list[Buffer]:
@@ -118,7 +130,7 @@ def _begin(buffer: Buffer, buffers: list[Buffer]) -> tuple[int, int]:
 def _scales_too_far(space: MemorySpace, buffer: Buffer, end: int) -> IRValueError:
     limit = memory_bytes(current_target(), space)
     message = (
-        f"The scales of {', '.join(buffer.tiles)} must end within the {limit} bytes of "
+        f"The scales of {_names(buffer)} must end within the {limit} bytes of "
         f"{MEMORIES[space][0]}, not at byte {end}: they lie at their data tile's address >> "
         f"{SCALE_ADDRESS_SHIFT}"
     )

@@ -245,7 +245,11 @@ class _Blocker(IRMutator):
                 f"A tile must not be stored into an {layout.value} tensor: store its bytes into an ND "
                 "tensor and view that as MX in the next kernel"
             )
-            raise IRValueError(message, self._span)
+            hint = (
+                "scalebox.compile(program, allow_mx_store=True) takes a tile of scales in the layout "
+                f"{layout.value}, for scalebox.run to run; a published device has no such store"
+            )
+            raise IRValueError(message, self._span, hint=hint)
         check_count(op, 4, self._span)
         tile = stored_tile(source.type, layout, self._span)
         tensor = self.visit_expr(target)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core import Function, Stmt
+    from ..errors import Span
     from ..expr import Expr
     from ..types import TileType
 
@@ -79,6 +80,8 @@ class _Legalizer(InsertingMutator):
     def __init__(self) -> None:
         super().__init__()
         self._elements: dict[Expr, Var] = {}
+        self._loads: dict[Expr, Span] = {}
+        self._of_tensors: set[Expr] = set()
 
     # ------------------------------------------------------------------- statements
 
@@ -86,8 +89,12 @@ class _Legalizer(InsertingMutator):
         call = op.value
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return self.visit_children(op)
+        if call.op.name == "tile.load":
+            self._loads[op.var] = call.span
         if call.op.name == READ:
             self._elements[op.var] = self._read(op.var, call)
+            if self._is_of_tensor(call):
+                self._of_tensors.add(op.var)
             return SeqStmts((), op.span)
         value = self._on_tiles(op.var, call)
         return self.visit_children(op) if value is None else replace(op, value=value)
@@ -99,15 +106,19 @@ class _Legalizer(InsertingMutator):
 
     def visit_var(self, op: Var) -> Var:
         if op in self._elements:
-            raise _refusal(op)
+            raise _refusal(op, of_tensor=op in self._of_tensors)
         return super().visit_var(op)
 
     def visit_call(self, op: Call) -> Call:
         if op.op == Op(READ):
-            raise _refusal(op)
+            raise _refusal(op, of_tensor=self._is_of_tensor(op))
         return self.visit_children(op)
 
     # ------------------------------------------------------------------- ops
+
+    def _is_of_tensor(self, read: Call) -> bool:
+        """Whether a read was one of a tensor: the load that was made for it stands where it stands."""
+        return read.span.is_known and self._loads.get(read.args[0]) == read.span
 
     def _read(self, var: Var, call: Call) -> Var:
         tile, at = (self.visit_expr(arg) for arg in call.args)
@@ -176,12 +187,18 @@ def _tile(value: Expr) -> TileType:
     return tile
 
 
-def _refusal(where: Expr) -> IRValueError:
+def _refusal(where: Expr, *, of_tensor: bool) -> IRValueError:
     what = source_name(where) if isinstance(where, Var) else READ
+    kind = "tensor" if of_tensor else "tile"
     message = (
-        f"A value that is read from a tile ({what}) must go into an op on tiles or into pl.write as "
+        f"A value that is read from a {kind} ({what}) must go into an op on tiles or into pl.write as "
         "it is to be compiled: it may steer no control flow and no scalar, since the scalar unit "
         "does not see what the vector core makes"
     )
     hint = "compute on a tile of one element, as pl.slice(t, [1, 1], [i, j]) gives it"
+    if of_tensor:
+        hint = (
+            "take what steers the kernel as a parameter, pl.Scalar[pl.INDEX], or compute on a tile "
+            "of one element, as pl.load(x, [i, j], [1, 1]) gives it"
+        )
     return IRValueError(message, where.span, hint=hint)

@@ -49,6 +49,7 @@ TILE_OPS = {
         if name.startswith("tensor.") and row.vector
     },
 }
+_SUMS = frozenset(name for name in (*MX_PRODUCTS, *PLAIN_PRODUCTS) if name.endswith("_acc"))
 WINDOWS = (SLICE, "tensor.slice_scales")
 LOWERED = frozenset({*TILE_OPS, *WINDOWS, ASSEMBLE, READ, WRITE})
 _WINDOW_OPERANDS = 3
@@ -126,13 +127,43 @@ def _begun(
 ) -> dict[Var, TileType]:
     """Return what is created for a loop to sum up in: an accumulator, if nothing else writes it."""
     same_bytes, targets = overwritten(function)
-    return {
+    begun = {
         var: tiles[ties.first(var)]
         for var in made.created
         if ties.first(var) in tiles
         and tiles[ties.first(var)].memory_space is MemorySpace.Acc
         and same_bytes.first(var) not in targets
     }
+    _refuse_early_reads(function, begun)
+    return begun
+
+
+def _refuse_early_reads(function: Function, begun: Iterable[Var]) -> None:
+    """Refuse to use what a loop is to sum up in, under any name, for what it holds before the loop."""
+    empty = {var: var for var in begun}
+    for stmt in statements(function.body):
+        read: Iterable[Expr] = own_exprs(stmt)
+        match stmt:
+            case AssignStmt(var, Var() as value):
+                if value in empty:
+                    empty[var] = empty[value]
+                continue
+            case ForStmt() | WhileStmt() | YieldStmt():
+                continue
+            case AssignStmt(value=Call(op=Op(name)) as call) if name in _SUMS:
+                read = call.args[1:]
+            case _:
+                pass
+        early = next((var for var in uses(read) if var in empty), None)
+        if early is not None:
+            created, used = source_name(empty[early]), source_name(early)
+            which = "" if used == created else f"{created!r} "
+            message = (
+                f"{used!r} must be written before it is used to be compiled, not still be {which}as "
+                "pl.create_tensor made it: a product is summed up in it only later"
+            )
+            hint = "take what the loop leaves, or let pl.tensor.full make a tensor of its own"
+            raise IRValueError(message, stmt.span, hint=hint)
 
 
 def _is_other(value: Expr, var: Var, made: Made) -> bool:

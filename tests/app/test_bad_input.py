@@ -16,6 +16,7 @@ from scalebox.app.cli import main
 from scalebox.ir.core import Program
 from scalebox.ir.errors import ExecutableError, InputError, IRTypeError, MachineError, UserError
 from scalebox.traces.arrays import save_arrays
+from scalebox.traces.bundle import Bundle, save_bundle
 
 Array = npt.NDArray[Any]
 Gemm = Callable[..., Program]
@@ -62,6 +63,8 @@ def folder(
     Path("typo.toml").write_text('inherit = "a5"\nl1_byte = 65536\n')
     Path("broken.toml").write_text("inherit = \n")
     Path("text.hrry").write_text("mine\n")
+    save_bundle(Path("hollow.hrry"), Bundle(inputs=codes))
+    save_bundle(Path("damaged.hrry"), Bundle(inputs=codes, executable=b"damaged"))
     return tmp_path
 
 
@@ -270,13 +273,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "an unknown machine key in a file": (
         "run kernel.py --machine typo.toml",
         "Error: A machine field must be one of the record's, not 'l1_byte'.\n"
-        "  = help: valid here: l1_bytes, l2_bytes, l0c_bytes\n"
+        "  = help: the nearest are l1_bytes, l2_bytes, l0c_bytes; docs/machine.md lists all\n"
         "  = note: in the machine file 'typo.toml'",
     ),
     "an unknown machine key on the command line": (
         "run kernel.py --set l1_byte=65536",
         "Error: A machine field must be one of the record's, not 'l1_byte'.\n"
-        "  = help: valid here: l1_bytes, l2_bytes, l0c_bytes",
+        "  = help: the nearest are l1_bytes, l2_bytes, l0c_bytes; docs/machine.md lists all",
+    ),
+    "a machine key that is near to none": (
+        "run kernel.py --set nosuch=1",
+        "Error: A machine field must be one of the record's, not 'nosuch'.\n"
+        "  = help: no name is near; docs/machine.md lists all",
     ),
     "an impossible machine value": (
         "compile kernel.py -o out.sbx --set l1_bytes=100",
@@ -326,6 +334,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "disasm typo.toml",
         "Error: An executable must begin with b'SCALEBOX', not b'inherit '.\n"
         "  = note: the file is 'typo.toml'",
+    ),
+    "a bundle with parameters": (
+        "disasm hollow.hrry --param M=3",
+        "Error: --param must go with a kernel file, and 'hollow.hrry' is a bundle",
+    ),
+    "a bundle without an executable": (
+        "disasm hollow.hrry",
+        "Error: The bundle 'hollow.hrry' must hold an executable, and it holds none\n"
+        "  = help: a bundle that `scalebox run` leaves holds one; else name a kernel file (.py)",
+    ),
+    "a bundle with a damaged executable": (
+        "disasm damaged.hrry",
+        "Error: An executable must begin with b'SCALEBOX', not b'damaged'.\n"
+        "  = note: the executable is that of the bundle 'damaged.hrry'",
     ),
     "a folder as place of an executable": (
         "compile kernel.py -o .",

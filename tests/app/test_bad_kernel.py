@@ -18,6 +18,7 @@ from scalebox.ir.errors import (
     UnsupportedFeatureError,
     UserError,
 )
+from scalebox.ir.ops.checks import LOADED_LESS, STORED_LESS
 
 Text = Callable[..., str]
 
@@ -157,7 +158,7 @@ MISTAKES = {
         InvalidOperationError,
         "pl operation 'matmul_mx': lhs_scale must lie in LeftScale, not in RightScale",
         under="pl.matmul_mx(at, qt, bt, pt)",
-        hint="pl.move it to pl.Mem.LeftScale",
+        hint="load it to pl.Mem.Mat, and pl.move it from there to pl.Mem.LeftScale",
         swap=((PRODUCT, "pl.matmul_mx(at, qt, bt, pt)"),),
     ),
     "a window beyond the tensor": Mistake(
@@ -165,8 +166,23 @@ MISTAKES = {
         "pl operation 'load': what is loaded must end within the tensor, but takes 64 elements "
         "from offset 16 on axis 0, which has 64",
         under="pl.load(a, [16, 0], [64, 128], [64, 128], target_memory=pl.Mem.Mat)",
-        hint="narrow valid_shape to what the tensor has, or clamp=True",
+        hint=LOADED_LESS,
         swap=(("pl.load(a, [0, 0]", "pl.load(a, [16, 0]"),),
+    ),
+    "a store beyond the tensor": Mistake(
+        InvalidOperationError,
+        "pl operation 'store': what is stored must end within the tensor, but takes 64 elements "
+        "from offset 16 on axis 0, which has 64",
+        under="pl.store(acc, [16, 0], c)",
+        hint=STORED_LESS,
+        swap=(("pl.store(acc, [0, 0]", "pl.store(acc, [16, 0]"),),
+    ),
+    "a number to fill up with": Mistake(
+        InvalidOperationError,
+        "pl operation 'fillpad': pad_value must be a PadValue, not a Python value of type float",
+        under="0.5",
+        hint="valid: pl.PadValue.zero, pl.PadValue.max, pl.PadValue.min",
+        swap=(("pl.store(acc, [0, 0]", "pl.store(pl.fillpad(acc, 0.5), [0, 0]"),),
     ),
     "a window before the tensor": Mistake(
         InvalidOperationError,

@@ -52,6 +52,18 @@ def test_disasm_shows_an_executable_as_it_shows_its_kernel(
     assert "mad_mx " in scalebox.compile(program).disassemble()
 
 
+@pytest.mark.parametrize("bundle", ["run1", "run1.hrry"])
+def test_disasm_shows_the_executable_inside_of_a_bundle(
+    bundle: str, kernel: Callable[..., str], capsys: Shown
+) -> None:
+    assert main(["run", kernel(), "--out", bundle]) == 0
+    capsys.readouterr()
+    assert main(["disasm", "kernel.py"]) == 0
+    wanted = capsys.readouterr().out
+    assert main(["disasm", bundle]) == 0
+    assert capsys.readouterr().out == wanted
+
+
 def test_compare_tells_what_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
 ) -> None:

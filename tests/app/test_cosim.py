@@ -15,7 +15,8 @@ from scalebox.sim.scale_file import stream_from_bytes, stream_to_bytes
 from scalebox.sim.scale_stream import ScaleStream
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.name for path in EXAMPLES.glob("*.py"))
+WITHOUT_SCALES = {"layer_norm.py", "softmax.py"}
+NAMES = sorted({path.name for path in EXAMPLES.glob("*.py")} - WITHOUT_SCALES)
 FAST = ("mx_matmul.py", "mx_fp4.py", "mx_mixed_fp8.py")
 """Examples of two rates; the other beats and kernels are slow tests."""
 
@@ -143,6 +144,11 @@ def test_a_machine_without_a_unit_is_refused(
 ) -> None:
     assert says in refused(capsys, str(EXAMPLES / "mx_matmul.py"), "--set", setting)
     assert main(["run", str(EXAMPLES / "mx_matmul.py"), "--set", setting, "--out", "run1"]) == 0
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_SCALES))
+def test_a_kernel_without_scales_is_refused(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert "must multiply with scales to be co-simulated" in refused(capsys, str(EXAMPLES / name))
 
 
 def test_a_bundle_without_scales_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

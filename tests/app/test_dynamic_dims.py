@@ -108,9 +108,10 @@ def test_timing_alone_needs_extents_by_name(program: Program) -> None:
     ("bind", "sentence"),
     [
         ({"Q": 1}, "bind must name dynamic dimensions of the program, not 'Q'"),
-        ({"M": 0}, "The dimension 'M' must be a positive number, not 0"),
-        ({"M": 1.5}, "The dimension 'M' must be a positive number, not 1.5"),
-        ({"M": True}, "The dimension 'M' must be a positive number, not True"),
+        ({"M": 0}, "The dimension 'M' must be a positive integer, not 0"),
+        ({"M": 1.5}, "The dimension 'M' must be a positive integer, not 1.5"),
+        ({"M": 16.0}, "The dimension 'M' must be a positive integer, not 16.0"),
+        ({"M": True}, "The dimension 'M' must be a positive integer, not True"),
         ({"M": 32}, "The dimension 'M' must be 32, as in bind, not 16 in 'a'"),
         ([1], "bind must map dimension names to extents, not be a list"),
     ],

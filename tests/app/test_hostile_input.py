@@ -270,6 +270,15 @@ def test_a_kernel_that_returns_a_number_is_refused(kernel_text: Text) -> None:
     assert isinstance(program, Program)
     error = refusal(lambda: scalebox.compile(program))
     assert error.message == "'gemm' must return tensors to be compiled, not a scalar of Index"
+    assert error.hint is None
+
+
+def test_a_kernel_that_returns_a_tile_is_told_to_store_it(kernel_text: Text) -> None:
+    program = pl.parse(kernel_text(*SIZES).replace("return c", "return acc"))
+    assert isinstance(program, Program)
+    error = refusal(lambda: scalebox.compile(program))
+    assert error.message == "'gemm' must return tensors to be compiled, not a tile"
+    assert error.hint == "store the tile and return the tensor: out = pl.store(tile, offsets, out)"
 
 
 def swapped(kernel_text: Text, old: str, new: str) -> Program:

@@ -1,4 +1,4 @@
-"""An output that a kernel does not fill: golden, from the same kernel, cannot tell."""
+"""What a kernel does not fill: an output, of which golden cannot tell, and a tensor of its own."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scalebox
+from scalebox import pl
 from scalebox.app.cli import main
+from scalebox.ir.core import Program
+from scalebox.ir.errors import SimulationFault
 
 TEXT = """
 from scalebox.ir import language as pl
@@ -61,3 +65,46 @@ def test_an_output_that_is_given_holds_what_it_was_given(
     np.savez("both.npz", a=np.ones((64, 64), np.float32), c=np.ones((64, 64), np.float32))
     assert main(["run", "kernel.py", "--inputs", "both.npz", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
+def half_written(result: str) -> Program:
+    """Return a kernel that writes half of a tensor of its own and reads all of it."""
+    made = pl.parse(f"""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, x: pl.Tensor[[16, 32], pl.FP32]):
+        half = pl.create_tensor([16, 32], dtype=pl.FP32)
+        half[0:8, :] = x[0:8, :]
+        y = pl.add(half, x)
+        return {result}
+""")
+    assert isinstance(made, Program)
+    return made
+
+
+def test_a_created_tensor_holds_nothing_for_the_machine_and_zeros_for_the_interpreter() -> None:
+    program = half_written("y")
+    x = np.arange(512, dtype=np.float32).reshape(16, 32)
+    wanted = np.concatenate([2 * x[:8], x[8:]])
+    np.testing.assert_array_equal(scalebox.interpret(program, {"x": x})["y"], wanted)
+    with pytest.raises(
+        SimulationFault, match="only what was written, not byte 2048 of UB"
+    ) as caught:
+        scalebox.run(program, {"x": x}, timing=False)
+    assert caught.value.hint == (
+        "what pl.create_tensor makes holds nothing until it is written; scalebox.interpret takes zeros "
+        "there"
+    )
+
+
+def test_a_created_tensor_that_is_returned_is_an_output_and_0_for_both() -> None:
+    program = half_written("half, y")
+    x = np.arange(512, dtype=np.float32).reshape(16, 32)
+    for found in (
+        scalebox.interpret(program, {"x": x}),
+        scalebox.run(program, {"x": x}, timing=False).outputs,
+    ):
+        np.testing.assert_array_equal(found["half"][:8], x[:8])
+        assert not found["half"][8:].any()
+        np.testing.assert_array_equal(found["y"], found["half"] + x)

@@ -128,7 +128,8 @@ def test_an_unknown_key_lists_near_ones_and_the_file(tmp_path: Path):
     error = refusal(tmp_path, 'inherit = "a5"\nl1_byts = 1024\n')
     assert error.message == "A machine field must be one of the record's, not 'l1_byts'."
     assert error.hint is not None
-    assert error.hint.startswith("valid here: l1_bytes")
+    assert error.hint.startswith("the nearest are l1_bytes, ")
+    assert error.hint.endswith("; docs/machine.md lists all")
     assert error.note == f"in the machine file {str(tmp_path / 'mine.toml')!r}"
 
 

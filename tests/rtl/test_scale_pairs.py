@@ -122,7 +122,7 @@ def test_without_a_simulator_the_error_names_packages_and_what_still_works(
     )
     told = caught.value.render()
     assert "pip install 'scalebox[test]'" in told
-    assert "apt-get install iverilog" in told
+    assert "apt-get install perl make g++ iverilog" in told
     assert "the rest of Scalebox still works" in told
 
 

@@ -235,6 +235,8 @@ def test_a_fault_names_instruction_line_window_and_limits(bench: Any, matmul: Ma
     )
     assert caught.value.note is not None
     assert caught.value.note.endswith("; its registers hold 1 and 0")
+    assert caught.value.hint is not None
+    assert "a narrower valid_shape" in caught.value.hint
 
 
 @pytest.mark.parametrize("scalars", [{"row": -16, "col": 0}, {"row": -1, "col": 0}])

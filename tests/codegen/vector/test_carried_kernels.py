@@ -192,3 +192,25 @@ def test_a_chain_of_tiles_that_fill_ub_is_computed_in_one_place():
     )
     addresses = {each["dst"] for each in instructions(program, "v_scalar", "v_unary")}
     assert addresses == {0}
+
+
+@pytest.mark.parametrize(
+    "filled",
+    [
+        "pl.fillpad(pl.set_validshape(pl.add(t, 1.0), 3, 64), pl.PadValue.max)",
+        "pl.slice(pl.add(t, 1.0), [16, 64], [0, 0], [3, 64], pad_value=pl.PadValue.max)",
+        "pl.slice(pl.set_validshape(pl.add(t, 1.0), 3, 64), [16, 64], [0, 0], clamp=True, "
+        "pad_value=pl.PadValue.max)",
+    ],
+)
+def test_a_tile_that_is_filled_up_in_each_trip(filled: str):
+    body = [
+        "t = pl.load(a, [0, 0], [16, 64], target_memory=pl.Mem.Vec)",
+        "for i in pl.range(2):",
+        f"    t = {filled}",
+        "out = pl.store(t, [0, 0], out)",
+    ]
+    program = kernel({"a": "[[16, 64], pl.FP32]"}, body, "[[16, 64], pl.FP32]")
+    wanted = np.full((16, 64), np.inf, np.float32)
+    wanted[:3] = X[:3] + np.float32(1) + np.float32(1)
+    np.testing.assert_array_equal(agreed(program, {"a": X[:16]}), wanted)

@@ -1,29 +1,31 @@
 """Random small programs: what the machine makes of tiles is what the interpreter says, bit for bit."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .random_programs import drawn
+from .random_programs import DTYPES, drawn, numbers
 from .vector_kernels import agreed, kernel
 
-
-def _check(seed: int) -> None:
-    lines, rows = drawn(seed)
-    program = kernel({"x": "[[40, 64], pl.FP32]"}, lines, f"[[{rows}, 64], pl.FP32]")
-    x = np.random.default_rng(seed).standard_normal((40, 64)).astype(np.float32)
-    agreed(program, {"x": x})
+SEEDS = st.integers(0, 1 << 40)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 1 << 40))
-def test_the_machine_and_the_interpreter_agree(seed: int) -> None:
-    _check(seed)
+def _check(seed: int, dtype: str) -> None:
+    lines, rows = drawn(seed, dtype)
+    program = kernel({"x": f"[[40, 64], pl.{dtype}]"}, lines, f"[[{rows}, 64], pl.{dtype}]")
+    agreed(program, {"x": numbers(seed, dtype)})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=4, deadline=None)
+@given(SEEDS)
+def test_the_machine_and_the_interpreter_agree(dtype: str, seed: int) -> None:
+    _check(seed, dtype)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 1 << 40))
-def test_many_programs_agree(seed: int) -> None:
-    _check(seed)
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_many_programs_agree(dtype: str, seed: int) -> None:
+    _check(seed, dtype)

@@ -64,6 +64,27 @@ def test_what_does_not_fit_into_ub_is_told_with_all_that_is_there():
     assert found.hint == "use smaller tiles or fewer stages"
 
 
+def test_what_does_not_fit_into_ub_has_the_names_of_the_text():
+    tensor = "[[512, 256], pl.FP32]"
+    body = [
+        "t = pl.load(a, [0, 0], [128, 128])",
+        "for i in pl.pipeline(0, 512, 128, stage=2):",
+        "    u = pl.load(a, [i, 0], [128, 256])",
+        "    t = pl.load(a, [i, 0], [128, 128])",
+        "    u = pl.add(pl.exp(u), u)",
+        "    t = pl.add(t, t)",
+        "    out = pl.store(u, [i, 0], out)",
+        "    out = pl.store(t, [i, 0], out)",
+        "out = pl.store(t, [0, 0], out)",
+    ]
+    found = refusal(kernel({"a": tensor}, body, tensor))
+    _, _, listed = found.message.partition("not 393216 bytes: ")
+    names = {part.rpartition(" (")[0] for part in listed.split("; ")}
+    assert {"t", "u"} < names
+    (other,) = names - {"t", "u"}
+    assert other.startswith("a tile without a name of line ")
+
+
 def test_an_odd_number_of_fp4_columns_is_refused():
     with pytest.raises(UserError, match="must be even"):
         compiled(copied("[16, 63]", "FP4"))
@@ -158,3 +179,36 @@ def test_a_kernel_of_the_cube_core_has_no_vector_ops():
         "The function 'k' of type AIC must use the cube core only, not a vector core"
     )
     assert found.hint == "write type=pl.FunctionType.InCore, which leaves it open"
+
+
+@pytest.mark.parametrize(
+    ("window", "extents"),
+    [
+        (
+            "pl.slice(x, [16, 100], [m, 0], clamp=True, pad_value=pl.PadValue.zero)",
+            "[pl.min(16, pl.max(0, 40 - m)), 100]",
+        ),
+        ("pl.load(x, [m, 0], [16, 104], [pl.min(16, 40 - m), 100])", "[pl.min(16, 40 - m), 100]"),
+    ],
+)
+def test_a_window_that_a_loop_cuts_shorter_is_told_its_extents_and_pl_unroll(
+    window: str, extents: str
+):
+    def program(loop: str) -> Program:
+        body = [
+            f"for m in {loop}(0, 40, 16):",
+            f"    w = pl.fillpad({window})",
+            "    out[m : m + 16, :] = w" if "slice" in window else "    pl.store(w, [m, 0], out)",
+        ]
+        columns = 100 if "slice" in window else 104
+        return kernel({"x": "[[40, 100], pl.FP32]"}, body, f"[[48, {columns}], pl.FP32]")
+
+    found = refusal(program("pl.range"))
+    assert (
+        found.message == "The valid shape of a tile that is compiled must be constant, not symbolic"
+    )
+    assert found.hint == (
+        f"it is {extents}: pl.unroll in place of pl.range makes a number of a loop's variable; or give "
+        "the last, shorter window a branch of its own, with constants"
+    )
+    compiled(program("pl.unroll"))

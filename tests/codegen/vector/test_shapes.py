@@ -512,6 +512,17 @@ def test_what_is_read_steers_no_scalars(lines: list[str]) -> None:
     assert "pl.slice(t, [1, 1], [i, j])" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("read", "source"), [("x[0, 1]", "tensor"), ("pl.read(t, [0, 1])", "tile"), ("t[0, 1]", "tile")]
+)
+def test_what_is_read_and_steers_a_loop_is_told_with_its_source(read: str, source: str) -> None:
+    lines = [f"n = {read}", "for i in pl.range(n):", "    out = pl.store(t, [0, 0], out)"]
+    with pytest.raises(IRValueError) as caught:
+        compiled(program(lines, [32, 64], kind="INT32"))
+    assert f"A value that is read from a {source} (n) must go into" in caught.value.message
+    assert ("pl.Scalar" in (caught.value.hint or "")) is (source == "tensor")
+
+
 def test_a_row_of_odd_bytes_is_refused_with_what_is_legal() -> None:
     made = program(["out = pl.store(pl.slice(t, [8, 9], [0, 0]), [0, 0], out)"], [8, 9])
     with pytest.raises(UserError, match="multiple of 32 bytes"):

@@ -107,8 +107,12 @@ class P:
             "The dimension 'M' must be an extent of an array that is given, but none has it",
         ),
         (
+            {**draw(4, 8), "a": np.zeros(8, np.float32)},
+            "a must be an array of rank 2, which has the dimension 'M', not of rank 1",
+        ),
+        (
             {**draw(4, 8), "a": np.zeros((0, 8), np.float32)},
-            "The dimension 'M' must be a positive number, not 0 in 'a'",
+            "The dimension 'M' must be a positive integer, not 0 in 'a'",
         ),
     ],
 )

@@ -151,6 +151,32 @@ z = pl.adds(t, 0.0)"""
         found = run(body, a, (32, 64))
         assert (found == np.hstack([a[:, 32:], a[:, 32:]])).all()
 
+    @pytest.mark.parametrize(
+        "window",
+        [
+            "pl.load(a, [0, 0], [16, 64], [n, 64])",
+            "pl.load(a, [16, 0], [16, 64], [n, 64], clamp=True)",
+            "pl.slice(t, [16, 64], [0, 0], [n, 64])",
+            "pl.slice(t, [16, 64], [0, 0], [n, 64], pad_value=pl.PadValue.zero)",
+            "pl.slice(a, [16, 64], [0, 0], [n, 64], pad_value=pl.PadValue.zero)",
+        ],
+    )
+    def test_more_valid_than_the_window_has_is_found_by_the_run(self, window: str) -> None:
+        program = kernel(
+            "a: pl.Tensor[[32, 64], pl.FP32], n: pl.Scalar[pl.INDEX], "
+            "c: pl.Out[pl.Tensor[[32, 64], pl.FP32]]",
+            f"t = pl.load(a, [0, 0], [32, 64])\nz = {window}\n"
+            + ("c[0:16, :] = z" if "slice(a" in window else "c = pl.store(z, [0, 0], c)")
+            + "\nreturn c",
+        )
+        a = drawn(32, 64)
+        wanted = np.zeros_like(a)
+        wanted[:5] = (a[16:] if "clamp" in window else a)[:5]
+        assert (interpret_program(program, {"a": a, "n": 5})["c"] == wanted).all()
+        for n in (17, -1):
+            with pytest.raises(IRValueError, match=rf"valid_shape must be in 0\.\.16 .*, not {n}"):
+                interpret_program(program, {"a": a, "n": n})
+
     def test_a_window_beyond_what_is_valid_is_found_by_the_run(self) -> None:
         program = kernel(
             "a: pl.Tensor[[32, 64], pl.FP32], n: pl.Scalar[pl.INDEX], "

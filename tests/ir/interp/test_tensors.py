@@ -11,6 +11,7 @@ from scalebox.ir.core import Program
 from scalebox.ir.errors import IRTypeError, IRValueError
 from scalebox.ir.interp import interpret_program
 from scalebox.ir.numerics.scales import pack_scales_a
+from scalebox.ir.ops.checks import LOADED_LESS
 from scalebox.ir.passes import default_pipeline
 
 Source = Callable[[str], Program]
@@ -58,6 +59,7 @@ class TestLoadsAndStores:
             f"{i} on axis 0, which has 40"
         )
         assert caught.value.span is not None
+        assert caught.value.hint == (LOADED_LESS if i >= 0 else None)
 
     def test_a_column_major_tensor_is_read_in_logical_order(self) -> None:
         layout = ", pl.TensorView(stride=[1, 40], layout=pl.TensorLayout.DN)"

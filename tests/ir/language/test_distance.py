@@ -4,8 +4,9 @@ import pytest
 
 from scalebox.ir import language as pl
 from scalebox.ir.core import AssignStmt, Program, flatten_to_stmts
+from scalebox.ir.dtypes import DType, Int64, UInt64
 from scalebox.ir.errors import ParserTypeError
-from scalebox.ir.expr import index
+from scalebox.ir.expr import Cast, ScalarType, Var, index
 from scalebox.ir.language.distance import constant_distance
 from scalebox.ir.types import TensorType, constant_dims
 
@@ -42,6 +43,26 @@ def test_a_window_is_as_long_as_its_ends_are_apart(window: str) -> None:
     assert isinstance(cut, AssignStmt)
     assert isinstance(cut.var.type, TensorType)
     assert constant_dims(cut.var.type.shape) == (16, 32)
+
+
+@pytest.mark.parametrize("dtype", ["INT8", "UINT8", "INT32", "UINT32", "INT64"])
+@pytest.mark.parametrize("window", ["i:i + 16", "i - 1:15 + i"])
+def test_a_narrower_variable_counts_as_itself_where_it_is_widened(window: str, dtype: str) -> None:
+    made = pl.parse(
+        KERNEL.format(window=window).replace("i: pl.Scalar[pl.INDEX", f"i: pl.Scalar[pl.{dtype}")
+    )
+    assert isinstance(made, Program)
+    (function,) = made.functions.values()
+    cut = flatten_to_stmts(function.body)[0]
+    assert isinstance(cut, AssignStmt)
+    assert isinstance(cut.var.type, TensorType)
+    assert constant_dims(cut.var.type.shape) == (16, 32)
+
+
+def test_a_cast_that_changes_values_is_another_variable() -> None:
+    n = Var("n", ScalarType(DType.Int32))
+    for dtype, distance in ((Int64, 0), (DType.Int8, None), (UInt64, None)):
+        assert constant_distance(Cast(n, dtype), n) == distance
 
 
 @pytest.mark.parametrize("window", ["i:j + 16", "i:2 * i", "i:i // 2 + 16", "i * j:i + 16"])

@@ -247,7 +247,9 @@ class TestSpaces:
         assert error.hint is not None
         from_acc = Mem.Acc in spaces
         assert error.hint.startswith(
-            "pl.move it to pl.Mem.Vec" if from_acc else "pl.move it to pl.Mem."
+            "pl.move it to pl.Mem.Vec"
+            if from_acc
+            else "load it to pl.Mem.Mat, and pl.move it from there to pl.Mem."
         )
 
 
@@ -291,6 +293,13 @@ class TestAccumulator:
         with pytest.raises(kind) as caught:
             self.call(acc)
         assert caught.value.message == f"tile.matmul_mx_acc: {message}"
+
+    def test_nothing_is_proposed_that_moves_a_tile_into_acc(self) -> None:
+        with pytest.raises(IRValueError, match="acc must lie in Acc, not in Mat") as caught:
+            self.call(tile((64, 128), FP32, Mem.Mat))
+        assert caught.value.hint == (
+            "nothing is moved to Acc; begin with a sum that pl.matmul or pl.matmul_mx makes"
+        )
 
 
 class TestBias:

@@ -189,6 +189,9 @@ def test_a_store_into_boxes() -> None:
         "that as MX in the next kernel"
     )
     check(one_store(scale_tile((16, 2))), message, 7)
+    hint = refusal(one_store(scale_tile((16, 2)))).hint
+    assert hint is not None
+    assert hint.startswith("scalebox.compile(program, allow_mx_store=True) takes a tile of scales")
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,8 @@ def test_every_op_on_tensors_that_a_vector_core_runs_is_lowered() -> None:
 
 
 A = "a: pl.Tensor[[16, 40], pl.FP32]"
+SUM = "a: pl.Tensor[[16, 32], pl.BF16], b: pl.Tensor[[32, 16], pl.BF16]"
+SUMMED = "for i in pl.range(2):\n    s = pl.matmul_acc(s, a, b, init_cond=(i == 0))\n"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,23 @@ A = "a: pl.Tensor[[16, 40], pl.FP32]"
             "return pl.matmul_acc(acc, a, b)",
             "tensor.matmul_acc: acc must be a product of this function to be compiled, which 'acc' is "
             "not: nothing is loaded into the accumulator",
+        ),
+        (
+            SUM,
+            f"s = pl.create_tensor([16, 16], dtype=pl.FP32)\nz = s\n{SUMMED}return s, z",
+            "'z' must be written before it is used to be compiled, not still be 's' as "
+            "pl.create_tensor made it: a product is summed up in it only later",
+        ),
+        (
+            SUM,
+            f"s = pl.create_tensor([16, 16], dtype=pl.FP32)\nz = pl.add(s, 1.0)\n{SUMMED}return z, s",
+            "'s' must be written before it is used to be compiled, not still be as pl.create_tensor "
+            "made it: a product is summed up in it only later",
+        ),
+        (
+            SUM,
+            f"s = pl.create_tensor([16, 16], dtype=pl.FP32)\nz = s[0:8, :]\n{SUMMED}return z, s",
+            "'s' must be written before it is used",
         ),
         (A, "a = pl.neg(a)\nreturn a", "The result 'a' of 'f' must have a name of its own"),
     ],
