@@ -21,14 +21,13 @@ from ..ir.target import Target, load_target, machine_names
 from .origin import Origins, Outputs
 from .rtl_cube import CubeAccount, Multiplier, account_of, engine_of
 from .scale_recording import recorder_of
-from .signature import entry_function, entry_types, scalar_words
+from .signature import entry_function, entry_types, given_scalars, scalar_words
 
 if TYPE_CHECKING:
     import os
 
     import numpy.typing as npt
 
-    from ..ir.core import Function
     from ..ir.language import JITFunction
     from ..sim.report import SimResult, TimelineEvent
     from ..sim.scale_stream import ScaleStream
@@ -139,7 +138,7 @@ def run(
     function = entry_function(host)
     given = dict(inputs or {})
     if not functional:
-        given = _scalars_only(function, given)
+        given = given_scalars(function, given)
     bound = bind_inputs(function, given) if functional else given
     images = {n: pack_image(v) for n, v in bound.items() if isinstance(v, BoundTensor)}
     scalars = scalar_words(function, bound)
@@ -299,7 +298,7 @@ def _checked_bind(bind: object) -> Mapping[str, int]:
 
 def _bound(
     given: object, inputs: Mapping[str, Any], entry: str | None, bind: Mapping[str, int] | None
-) -> tuple[object, dict[str, int]]:
+) -> tuple[Executable | Program, dict[str, int]]:
     """Return what is run with constant dimensions, and the extents of those that were dynamic."""
     bind = _checked_bind(bind)
     if isinstance(given, Executable):
@@ -379,27 +378,9 @@ def machine_of(executable: Executable, machine: Machine | None = None) -> Target
 
 
 def _executable(
-    given: object, machine: Machine | None
+    made: Executable | Program, machine: Machine | None
 ) -> tuple[Executable, Target, Program | None]:
-    if isinstance(given, Executable):
-        return given, machine_of(given, machine), None
-    target, program = load_target("a5" if machine is None else machine), _program(given)
-    return compile(program, machine=target), target, program
-
-
-def _scalars_only(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scalar arguments, checked; arrays play no part in a timing-only run."""
-    from ..ir.binding import bind_scalar
-    from ..ir.expr import ScalarType
-
-    scalars: dict[str, Any] = {}
-    names = [param.name_hint for param in function.params]
-    for name in given:
-        if name not in names:
-            message = f"{function.name} has no parameter {name!r}"
-            raise InputError(message, hint=f"valid here: {', '.join(names) or 'none'}")
-    for param in function.params:
-        if isinstance(param.type, ScalarType):
-            name = param.name_hint
-            scalars[name] = bind_scalar(name, param.type.dtype, given.get(name))
-    return scalars
+    if isinstance(made, Executable):
+        return made, machine_of(made, machine), None
+    target = load_target("a5" if machine is None else machine)
+    return compile(made, machine=target), target, made

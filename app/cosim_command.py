@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.errors import InputError
 from ..traces.bundle import is_bundle, load_bundle
-from .run_command import RunOptions, run_kernel
+from .run_command import RunOptions, refuse_options, run_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,7 +198,8 @@ def _check_waves(waves: Path) -> None:
 def _recorded(options: RunOptions) -> tuple[ScaleStream, bool | None, Path]:
     """Return the scales of a run, whether its outputs are golden, and its bundle."""
     if is_bundle(options.kernel):
-        _refuse_options_of_a_run(options)
+        reason = "of a bundle, nothing is run, and its scales are replayed as they were recorded"
+        refuse_options(options, reason, hint="scalebox cosim KERNEL.py takes it")
         return _of_bundle(options.kernel), None, options.kernel
     report = run_kernel(replace(options, record_scales=True))
     stream = report.result.scales
@@ -210,27 +211,6 @@ def _recorded(options: RunOptions) -> tuple[ScaleStream, bool | None, Path]:
         )
         raise InputError(message)
     return stream, report.ok, report.bundle
-
-
-def _refuse_options_of_a_run(options: RunOptions) -> None:
-    """Refuse what a replay of recorded scales would not heed."""
-    given = {
-        "--param": options.params,
-        "--set": options.settings,
-        "--machine": options.machine,
-        "--inputs": options.inputs,
-        "--entry": options.entry,
-        "--seed": options.seed is not None,
-        "--checks": options.checks,
-        "--out": options.out,
-    }
-    wrong = next((name for name, value in given.items() if value), None)
-    if wrong is not None:
-        message = (
-            f"{wrong} must go with a kernel or an executable: of a bundle, nothing is run, and its "
-            "scales are replayed as they were recorded"
-        )
-        raise InputError(message, hint="scalebox cosim KERNEL.py takes it")
 
 
 def _of_bundle(path: Path) -> ScaleStream:

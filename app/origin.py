@@ -74,9 +74,8 @@ class Store:
         """Set the elements of the window in `written`, which holds an output in memory order."""
         row_stride, col_stride = self._strides
         begin = self.view.offset + self.row * row_stride + self.col * col_stride
-        rows = begin + row_stride * np.arange(self.rows)
-        places = rows[:, np.newaxis] + col_stride * np.arange(self.cols)
-        written[places[..., np.newaxis] + np.arange(self.unit)] = True
+        shape, strides = (self.rows, self.cols, self.unit), (row_stride, col_stride, 1)
+        np.ndarray(shape, np.bool_, written, begin, strides)[...] = True  # a byte an element
 
     @property
     def _strides(self) -> tuple[int, int]:

@@ -69,7 +69,7 @@ def run_kernel(options: RunOptions) -> RunReport:
         UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
     """
     if is_bundle(options.kernel) or is_container(options.kernel):
-        _refuse_options_of_a_kernel(options)
+        refuse_options(options, "a bundle is replayed as it was run", but="--out")
         return replay(options.kernel, options.out)
     if options.inputs and options.seed is not None:
         message = "Either inputs or a seed to draw them must be given, not both"
@@ -153,8 +153,10 @@ def _drawn(options: RunOptions, function: Function) -> dict[str, Any]:
     return draw_inputs(function, options.seed or 0)
 
 
-def _refuse_options_of_a_kernel(options: RunOptions) -> None:
-    """Refuse what would make a replay another run."""
+def refuse_options(
+    options: RunOptions, reason: str, *, but: str | None = None, hint: str | None = None
+) -> None:
+    """Refuse what a bundle cannot heed: every option of a run but one."""
     given = {
         "--param": options.params,
         "--set": options.settings,
@@ -168,10 +170,9 @@ def _refuse_options_of_a_kernel(options: RunOptions) -> None:
         "--checks": options.checks,
         "--sum": options.sum,
         "--cube": options.cube,
+        "--out": options.out,
     }
-    wrong = next((name for name, value in given.items() if value), None)
+    wrong = next((name for name, value in given.items() if value and name != but), None)
     if wrong is not None:
-        message = (
-            f"{wrong} must go with a kernel or an executable: a bundle is replayed as it was run"
-        )
-        raise InputError(message)
+        message = f"{wrong} must go with a kernel or an executable: {reason}"
+        raise InputError(message, hint=hint)

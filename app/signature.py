@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..codegen.executable import Direction, Layout
 from ..codegen.scalars import word_of
+from ..ir.binding import bind_scalar
 from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
 from ..ir.dtypes import DType
+from ..ir.errors import InputError
 from ..ir.expr import ScalarType, Var
 from ..ir.mx_binding import CompoundParam, compound_params_attr
 from ..ir.types import TensorLayout, TensorType
@@ -52,6 +54,25 @@ def entry_function(host: HostProgram) -> Function:
 def entry_types(host: HostProgram) -> dict[str, TensorType]:
     """Return output name to logical type; a view of a tensor has its own."""
     return {each.name: tensor_type(host.declaration(each.buffer)) for each in host.outputs}
+
+
+def given_scalars(function: Function, given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the scalar arguments, checked; arrays play no part in a timing-only run.
+
+    Raises:
+        InputError: For a name that is no parameter's, or a scalar that is missing or does not fit.
+    """
+    scalars: dict[str, Any] = {}
+    names = [param.name_hint for param in function.params]
+    for name in given:
+        if name not in names:
+            message = f"{function.name} has no parameter {name!r}"
+            raise InputError(message, hint=f"valid here: {', '.join(names) or 'none'}")
+    for param in function.params:
+        if isinstance(param.type, ScalarType):
+            name = param.name_hint
+            scalars[name] = bind_scalar(name, param.type.dtype, given.get(name))
+    return scalars
 
 
 def scalar_words(function: Function, bound: Mapping[str, object]) -> dict[str, int]:

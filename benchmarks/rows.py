@@ -8,7 +8,8 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -61,6 +62,53 @@ class Row:
         return (
             f"{self.name:<28} {self.figure:>10.3g} {self.unit:<7} {sign} {self.target:<6g} "
             f"ratio {self.ratio:<6.3g} {verdict}{beside}"
+        )
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of some work in seconds, from a number of tries.
+
+    Attributes:
+        best: The shortest by the clock.
+        middle: The middle one by the clock.
+        cpu: The shortest by the processor's time.
+    """
+
+    best: float
+    middle: float
+    cpu: float
+
+    @classmethod
+    def of(cls, work: Callable[[], object], *, tries: int) -> "Times":
+        """Measure `work`; the first run, which may have to compile, does not count."""
+        work()
+        walls: list[float] = []
+        cpus: list[float] = []
+        for _ in range(tries):
+            start, begun = time.perf_counter(), time.process_time()
+            work()
+            walls.append(time.perf_counter() - start)
+            cpus.append(time.process_time() - begun)
+        return cls(min(walls), sorted(walls)[tries // 2], min(cpus))
+
+    def less(self, other: "Times") -> "Times":
+        """Return what remains without what other work takes."""
+        return Times(self.best - other.best, self.middle - other.best, self.cpu - other.cpu)
+
+    def rate(self, name: str, count: int, *, unit: str, target: float, **beside: float) -> Row:
+        """Return the row of `count` things done, in millions a second.
+
+        Beside it stand `spread`, how much longer the middle run took than the best, and `by_cpu`,
+        the same rate by the processor's time, which other processes on the machine disturb less.
+        """
+        own = {"spread": self.middle / self.best - 1, "by_cpu": count / self.cpu / 1e6}
+        return Row(
+            name=name,
+            unit=unit,
+            target=target,
+            figure=count / self.best / 1e6,
+            beside=own | beside,
         )
 
 

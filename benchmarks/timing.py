@@ -5,14 +5,12 @@ a vector program as a loop and written out, a cube program, and both at once on 
 first rows count what finds the times of a kernel that is decoded: the scalar unit, then the pipes.
 The last ones count whole launches without data of a kernel that was launched before, with the checks
 of bounds and what becomes a report. Figures are from the best of many tries, since what disturbs one
-only ever makes it longer; `spread` is how much longer the middle one took.
+only ever makes it longer; `rows.Times` says what stands beside them.
 """
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from rows import Row, report, wants_json
+from rows import Row, Times, report, wants_json
 
 from scalebox.codegen.executable import (
     Direction,
@@ -125,36 +123,6 @@ def kernels() -> dict[str, Kernel]:
     }
 
 
-@dataclass(frozen=True)
-class Seconds:
-    """Times of many tries."""
-
-    best: float
-    middle: float
-
-    @classmethod
-    def of(cls, work: Callable[[], object]) -> "Seconds":
-        """Measure `work`; the first try, which may have to compile, does not count."""
-        work()
-        times: list[float] = []
-        for _ in range(TRIES):
-            begin = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - begin)
-        times.sort()
-        return cls(times[0], times[len(times) // 2])
-
-    def row(self, name: str, instructions: int, **beside: float) -> Row:
-        """Return the row for so many instructions a try."""
-        return Row(
-            name=name,
-            unit="M/s",
-            target=TARGET,
-            figure=instructions / self.best / 1e6,
-            beside={"spread": self.middle / self.best - 1, "instructions": instructions} | beside,
-        )
-
-
 def time_row(name: str, made: Kernel) -> Row:
     """Return the row for finding the times of a decoded kernel."""
     target = load_target("a5")
@@ -171,9 +139,9 @@ def time_row(name: str, made: Kernel) -> Row:
 
     cycles = work().cycles
     instructions = sum(each.stream.executed for each in resolved())
-    scalar = Seconds.of(resolved).best
-    taken = Seconds.of(work)
-    return taken.row(name, instructions, cycles=cycles, scalar_share=scalar / taken.best)
+    scalar = Times.of(resolved, tries=TRIES).best
+    taken = Times.of(work, tries=TRIES)
+    return rate(taken, name, instructions, cycles=cycles, scalar_share=scalar / taken.best)
 
 
 def launch_row(name: str, made: Kernel) -> Row:
@@ -184,7 +152,13 @@ def launch_row(name: str, made: Kernel) -> Row:
     def work() -> int:
         return simulate(executable, {}, target=target, functional=False).instructions
 
-    return Seconds.of(work).row(f"launch: {name}", work())
+    return rate(Times.of(work, tries=TRIES), f"launch: {name}", work())
+
+
+def rate(taken: Times, name: str, instructions: int, **beside: float) -> Row:
+    """Return the row for so many instructions a run."""
+    beside |= {"instructions": instructions}
+    return taken.rate(name, instructions, unit="M/s", target=TARGET, **beside)
 
 
 def main() -> None:

@@ -5,19 +5,17 @@ reads of never-written bytes looked for as always. Those that are compiled from 
 a user runs them, by `scalebox.run`, from arrays to arrays. The others are written by hand in the
 instruction set; what a launch costs beside them (filling global memory, taking outputs out) is counted
 for the whole kernels among them, and taken off for single instructions. Every figure is
-from the best of a few runs, since what disturbs a run only ever makes it longer; `spread` is how
-much longer the middle run took, and `by_cpu` the same rate by the processor's time instead of the
-clock's, which other processes on the machine disturb less.
+from the best of a few runs, since what disturbs a run only ever makes it longer; `rows.Times` says
+what stands beside them.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from rows import Row, report, wants_json
+from rows import Row, Times, report, wants_json
 
 import scalebox
 from scalebox.codegen.executable import (
@@ -242,50 +240,17 @@ def instruction_kernel(text: str) -> Executable:
     )
 
 
-@dataclass(frozen=True)
-class Times:
-    """Times of a run in seconds: the best and the middle one, and the least processor's time."""
-
-    best: float
-    middle: float
-    cpu: float
-
-    def less(self, other: "Times") -> "Times":
-        """Return what remains without what another run takes."""
-        return Times(self.best - other.best, self.middle - other.best, self.cpu - other.cpu)
-
-    def row(self, name: str, target: float, count: int) -> Row:
-        """Return the rate at which `count` elements were done."""
-        return Row(
-            name=name,
-            unit="Mel/s",
-            target=target,
-            figure=count / self.best / 1e6,
-            beside={
-                "spread": self.middle / self.best - 1,
-                "ns_per_element": self.best / count * 1e9,
-                "by_cpu": count / self.cpu / 1e6,
-            },
-        )
-
-
 def times(executable: Executable, buffers: dict[str, Bytes]) -> Times:
     """Return the times of a run of the machine."""
     target = load_target("a5")
-    return measured(lambda: simulate(executable, buffers, target=target, timing=False))
+    return Times.of(lambda: simulate(executable, buffers, target=target, timing=False), tries=TRIES)
 
 
-def measured(work: Callable[[], object]) -> Times:
-    """Return the times of some work, after once that fills the caches."""
-    walls: list[float] = []
-    cpus: list[float] = []
-    for _ in range(1 + TRIES):
-        start, begun = time.perf_counter(), time.process_time()
-        work()
-        walls.append(time.perf_counter() - start)
-        cpus.append(time.process_time() - begun)
-    walls = sorted(walls[1:])
-    return Times(walls[0], walls[TRIES // 2], min(cpus[1:]))
+def rate(taken: Times, name: str, target: float, count: int) -> Row:
+    """Return the row of the rate at which `count` elements were done."""
+    return taken.rate(
+        name, count, unit="Mel/s", target=target, ns_per_element=taken.best / count * 1e9
+    )
 
 
 def quantise_rows() -> list[Row]:
@@ -298,8 +263,11 @@ def quantise_rows() -> list[Row]:
         "fp16": numbers.astype(np.float16).view(np.uint8),
     }
     return [
-        times(quantise_kernel(kind), {"x": images[kind.source]}).row(
-            f"{kind.source} to mx {kind.element}, {kind.rule}", QUANTISE_TARGET, SIZE * SIZE
+        rate(
+            times(quantise_kernel(kind), {"x": images[kind.source]}),
+            f"{kind.source} to mx {kind.element}, {kind.rule}",
+            QUANTISE_TARGET,
+            SIZE * SIZE,
         )
         for kind in QUANTISERS
     ]
@@ -312,9 +280,11 @@ def compiled_rows() -> list[Row]:
     rows: list[Row] = []
     for kind in LANGUAGE:
         made, given = kind.executable, {"x": arrays[kind.source]}
-        taken = measured(lambda made=made, given=given: scalebox.run(made, given, timing=False))
+        taken = Times.of(
+            lambda made=made, given=given: scalebox.run(made, given, timing=False), tries=TRIES
+        )
         name = f"compiled: {kind.source} to {kind.element}, {kind.rule}, axis {kind.axis}"
-        rows.append(taken.row(name.lower(), QUANTISE_TARGET, SIZE * SIZE))
+        rows.append(rate(taken, name.lower(), QUANTISE_TARGET, SIZE * SIZE))
     return rows
 
 
@@ -322,9 +292,12 @@ def instruction_rows() -> list[Row]:
     """Measure single instructions."""
     empty = times(instruction_kernel(""), {})
     return [
-        times(instruction_kernel(text), {})
-        .less(empty)
-        .row(name, INSTRUCTION_TARGET, REPEATS * TILE_ROWS * TILE_COLS)
+        rate(
+            times(instruction_kernel(text), {}).less(empty),
+            name,
+            INSTRUCTION_TARGET,
+            REPEATS * TILE_ROWS * TILE_COLS,
+        )
         for name, text in INSTRUCTIONS.items()
     ]
 

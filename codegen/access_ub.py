@@ -108,12 +108,12 @@ def _vector(mnemonic: str, f: Values) -> tuple[Regions, Regions]:
         case "v_cast":
             return _operand(f, "src", bits), _operand(f, "dst", VectorType(f["to"]).bits)
         case "v_fill":
-            return (), _skipping(f, "dst", bits)
+            return (), _operand(f, "dst", bits)
         case "v_transpose":
             turned = _tile(f["dst"], cols, rows, f["dst_pitch"], bits)
             return _operand(f, "src", bits), turned
         case "v_move":
-            return _skipping(f, "src", bits), _skipping(f, "dst", bits)
+            return _operand(f, "src", bits), _operand(f, "dst", bits)
         case "v_quant_mx":
             codes = _operand(f, "dst", ElementType(f["element"]).bits)
             scales = _tile(f["scales"], rows, cols // GROUP, f["scale_pitch"], _BYTE)
@@ -125,13 +125,8 @@ def _vector(mnemonic: str, f: Values) -> tuple[Regions, Regions]:
 
 
 def _operand(f: Values, name: str, bits: int) -> Regions:
-    """Return the tile of rows x cols at a field's address, with the pitch that goes with it."""
-    return _tile(f[name], f["rows"], f["cols"], f[f"{name}_pitch"], bits)
-
-
-def _skipping(f: Values, name: str, bits: int) -> Regions:
-    """Return the same of a tile that begins behind some elements of its first 32 bytes."""
-    skipped = f[f"{name}_skip"] * bits // _BYTE
+    """Return the tile of rows x cols at a field's address, with the pitch and the skip that it has."""
+    skipped = f.get(f"{name}_skip", 0) * bits // _BYTE
     return _tile(f[name], f["rows"], f["cols"], f[f"{name}_pitch"], bits, skipped)
 
 

@@ -1,7 +1,8 @@
 """Numbers for flags: each pair of pipes has eight, each pair of cores a few more.
 
 No flag is set while it is still up, so flags that may be up at the same time need different numbers, and
-so do those of two cores that different pipes might take from each other. Where these do not suffice the orders are changed by a :class:`~.relief.Round`, and all is tried again.
+so do those of two cores that different pipes might take from each other. Where these do not suffice the
+orders are changed by a :class:`~.relief.Round`, and all is tried again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..ir.dtypes import BFloat16, DType, Float16, UInt8
 from ..ir.errors import IRTypeError, IRValueError
-from ..ir.expr import Call, ConstBool, Expr, MakeTuple, Var
+from ..ir.expr import Call, ConstBool, Expr, Var
 from ..ir.numerics.functions import scalar_code
 from ..ir.ops.rules_memory import stored_dtypes
 from ..ir.tile_bytes import FRACTAL_ROWS, round_up
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from .places import Place
     from .tree import Fields, Step
 
-_CONVERT = {DType.Float32: Convert.FP32, BFloat16: Convert.BF16, Float16: Convert.FP16}
-_FIX_CONVERT = {
+FIX_CONVERT = {
     DType.Float32: FixConvert.FP32,
     BFloat16: FixConvert.BF16,
     Float16: FixConvert.FP16,
@@ -37,6 +36,8 @@ _FIX_CONVERT = {
     DType.Int8: FixConvert.INT8,
     UInt8: FixConvert.UINT8,
 }
+"""What the fixpipe calls each dtype that it writes."""
+
 _PLAIN = {
     Float16: PlainType.FP16,
     BFloat16: PlainType.BF16,
@@ -225,8 +226,8 @@ def select_acc_store(operands: Operands, source: Place, call: Call) -> tuple[Ste
         hint = "load it with target_memory=pl.Mem.Vec" if source.space is Space.L1 else None
         raise IRValueError(message, call.span, hint=hint)
     window = (source.valid_rows, source.valid_cols)
-    for shapes in call.args[3:]:
-        window = constant(cast("MakeTuple", shapes).elements, "The shapes of a store", call.span)
+    for shapes in range(3, len(call.args)):
+        window = constant(coordinates(call, shapes), "The shapes of a store", call.span)
         if (prod(window[:-1]), window[-1]) != (source.valid_rows, source.valid_cols):
             message = (
                 "A store of the cube core must keep the tile's shape, not write it by other shapes"
@@ -251,17 +252,14 @@ def select_acc_store(operands: Operands, source: Place, call: Call) -> tuple[Ste
     if dtype is DType.Int32 or relu or scale is not None:
         fields |= {
             "src_boxes": source.box_rows // FRACTAL_ROWS,
-            "convert": _FIX_CONVERT[dtype],
+            "convert": FIX_CONVERT[dtype],
             "relu": int(relu),
         }
         if scale is None:
             return (operands.step("l0c_to_gm_fix", fields, call),)
         fields["scale"] = int(scalar_code(scale, DType.Float32))
         return (operands.step("l0c_to_gm_quant", fields, call),)
-    fields |= {
-        "src_rows": source.box_rows,
-        "convert": _CONVERT[dtype],
-    }
+    fields |= {"src_rows": source.box_rows, "convert": Convert[FIX_CONVERT[dtype].name]}
     return (operands.step("l0c_to_gm", fields, call),)
 
 

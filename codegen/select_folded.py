@@ -117,17 +117,13 @@ def select_rows(
     offsets = coordinates(call, 1)
     if first:
         offsets = tuple(plus(at, index(more)) for at, more in zip(offsets, first, strict=True))
-    if len(type_.shape) == 1:
-        (columns,) = _extents(call, position)
-        bits = cast("SimpleDType", type_.dtype).bits
-        number = operands.tensors[cast("Var", call.args[position])]
-        view = View(number, Layout.ND, bits, (1, columns), (columns, 1))
-        return operands.number(view), index(0), offsets[0]
-    if len(type_.shape) <= _MATRIX_RANK or type_.layout is not TensorLayout.ND:
+    if len(type_.shape) == _MATRIX_RANK or type_.layout is not TensorLayout.ND:
+        matrix = operands.matrix(call, position)
         row, column = offsets
-        return operands.matrix(call, position), row, column
+        return matrix, row, column
     *leading, columns = _extents(call, position)
-    if not is_contiguous(window[:-1], leading):
+    before = window[: len(leading)]
+    if not is_contiguous(before, leading):
         message = (
             f"{call.op.name} of the cube core must take rows that follow one another, which those of "
             f"{list(window)} of {[*leading, columns]} do not"
@@ -136,7 +132,7 @@ def select_rows(
     bits = cast("SimpleDType", type_.dtype).bits
     number = operands.tensors[cast("Var", call.args[position])]
     view = View(number, Layout.ND, bits, (prod(leading), columns), (columns, 1))
-    row = folded_offset(offsets[:-1], window[:-1], leading, operands.ranges)
+    row = folded_offset(offsets[:-1], before, leading, operands.ranges)
     return operands.number(view), row, offsets[-1]
 
 

@@ -13,7 +13,7 @@ from ..ir.expr import Op
 from .isa.vocabulary import Space
 from .places import place_of
 from .select_cube import RULES as CUBE_RULES
-from .select_cube import fill_up, select_acc_store, select_l1_load
+from .select_cube import select_acc_store, select_l1_load
 from .select_moves import select_extract, select_move
 from .vector import RULES as VECTOR_RULES
 from .vector.crossings import select_crossing
@@ -60,8 +60,7 @@ def _move(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
     source, target = (place_of(each, call.span) for each in (call.args[0], var))
     if Space.UB not in (source.space, target.space):
         return select_move(operands, var, call)
-    steps = select_crossing(operands, var, call)
-    return (*steps, *fill_up(operands, var, target, call)) if target.space is Space.L1 else steps
+    return select_crossing(operands, var, call)
 
 
 def _nothing(_operands: Operands, _var: Var | None, _call: Call) -> tuple[Step, ...]:

@@ -1,9 +1,9 @@
 """Flags: every order that a tree of machine code needs, within a core and between two, with few flags.
 
 Each order that the program needs and nothing keeps becomes a pair of `set_flag` and `wait_flag`, or of
-`set_core_flag` and `wait_core_flag`; then pairs that others imply are dropped. The flag of an order from trip to trip goes up early and is taken
-late outside its loop, so that the first trip need not wait for what came before nor the rest for the
-last one. Numbers are given in :mod:`.flags`.
+`set_core_flag` and `wait_core_flag`; then pairs that others imply are dropped. The flag of an order from
+trip to trip goes up early and is taken late outside its loop, so that the first trip need not wait for
+what came before nor the rest for the last one. Numbers are given in :mod:`.flags`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .hazards import Around, Edge
-    from .tree import Item
+    from .tree import Fields, Item
 
 
 def synchronise(root: Block) -> Block:
@@ -171,20 +171,20 @@ class _Placement:
             out.items.append(self._wait(edge, edge.y if block is edge.block else None))
 
     def _set(self, edge: Edge, item: int | None) -> Step:
-        span, number = _span(edge, item), self._numbers[edge]
-        if edge.crosses:
-            fields = {"pipe": edge.src.pipe, "to": edge.dst.core, "id": number}
-            return Step("set_core_flag", dict(fields), span, on=edge.src.core)
-        fields = {"src": edge.src.pipe, "dst": edge.dst.pipe, "id": number}
-        return Step("set_flag", dict(fields), span, on=edge.src.core)
+        ends: Fields = {"pipe": edge.src.pipe, "to": edge.dst.core}
+        return self._flag("set", edge, item, edge.src.core, ends)
 
     def _wait(self, edge: Edge, item: int | None) -> Step:
-        span, number = _span(edge, item), self._numbers[edge]
+        ends: Fields = {"pipe": edge.dst.pipe, "of": edge.src.core}
+        return self._flag("wait", edge, item, edge.dst.core, ends)
+
+    def _flag(self, verb: str, edge: Edge, item: int | None, on: ClusterCore, ends: Fields) -> Step:
+        """Return a flag instruction on a core; `ends` are what it says of an order between two."""
+        fields: Fields = {"id": self._numbers[edge]}
         if edge.crosses:
-            fields = {"pipe": edge.dst.pipe, "of": edge.src.core, "id": number}
-            return Step("wait_core_flag", dict(fields), span, on=edge.dst.core)
-        fields = {"src": edge.src.pipe, "dst": edge.dst.pipe, "id": number}
-        return Step("wait_flag", dict(fields), span, on=edge.dst.core)
+            return Step(f"{verb}_core_flag", ends | fields, _span(edge, item), on=on)
+        fields |= {"src": edge.src.pipe, "dst": edge.dst.pipe}
+        return Step(f"{verb}_flag", fields, _span(edge, item), on=on)
 
 
 def _span(edge: Edge, item: int | None) -> Span:

@@ -2,9 +2,9 @@
 
 The walk goes through the tree in program order and keeps for every pipe of every core, a lane, the set
 of steps of which all runs so far are finished before the lane's next one begins: its own, since a pipe
-works in order, and those that a flag or a barrier told it of. Loops are walked until nothing changes, both arms of a
-branch are walked, and afterwards only what every way through agrees on is known. Sets are integers,
-a bit a step; each edge has a bit too, which is known to who knows that its flag was taken.
+works in order, and those that a flag or a barrier told it of. Loops are walked until nothing changes,
+both arms of a branch are walked, and afterwards only what every way through agrees on is known. Sets are
+integers, a bit a step; each edge has a bit too, which is known to who knows that its flag was taken.
 """
 
 from __future__ import annotations

@@ -18,12 +18,9 @@ from .actions import Action
 from .drain import l0c_to_gm
 from .faultcodes import UNWRITTEN, new_fault
 from .jit import compiled
-from .kernels import (
-    CHECK,
-    MOVE,
-    REPORT,
-    TRACK,
-    Memory,
+from .kernels import CHECK, MOVE, REPORT, TRACK, Memory
+from .l0 import mad_ok
+from .l1 import (
     gm_to_l1_boxes,
     gm_to_l1_nz,
     gm_to_l1_nz_boxes,
@@ -33,7 +30,6 @@ from .kernels import (
     l1_to_l0b,
     l1_to_scale,
 )
-from .l0 import mad_ok
 from .matmul import mad_mx
 from .memory import LocalMemory
 from .plain import fix_to_gm_ok, fix_to_ub_ok, plain_mad_ok

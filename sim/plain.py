@@ -1,7 +1,7 @@
 """The cube without scales, and the fixpipe with its whole datapath.
 
-The jitted loop checks bounds by `plain_mad_ok`, `fix_to_gm_ok` and `fix_to_ub_ok`, in the form of `kernels`; the rest works
-on whole tiles in numpy.
+The jitted loop checks bounds by `plain_mad_ok`, `fix_to_gm_ok` and `fix_to_ub_ok`, in the form of
+`kernels`; the rest works on whole tiles in numpy.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def mad(memory: Memory, op: Line, order: Summation, fault: Line, mode: int) -> b
     c, a_at, b_at, bias, m, k, n = (int(value) for value in op[:7])
     a_type, b_type, init = PlainType(int(op[7])), PlainType(int(op[8])), MadInit(int(op[9]))
     report = mode >= REPORT
-    a = _read(memory, SPACE.l0a, a_at, a_type.bits // 8, -(-m // 16), (m, k), fault, report)
-    b = _read(memory, SPACE.l0b, b_at, b_type.bits // 8, -(-n // 16), (n, k), fault, report)
+    a = _read(memory, SPACE.l0a, a_at, a_type.bits // 8, -(-m // _CUBE), (m, k), fault, report)
+    b = _read(memory, SPACE.l0b, b_at, b_type.bits // 8, -(-n // _CUBE), (n, k), fault, report)
     start, good = np.zeros((m, n), np.uint32), True
     match init:
         case MadInit.ACC:

@@ -29,12 +29,17 @@ def part(line: Line, tile: int, word: int) -> int:
 
 
 @inner
+def _runs(line: Line, tile: int) -> tuple[int, int, int]:
+    """Return how many runs of bytes a tile is, the bytes of one, and those from run to run."""
+    rows, size, pitch = part(line, tile, ROWS), part(line, tile, SIZE), part(line, tile, PITCH)
+    return (1, rows * size, pitch) if pitch == size else (rows, size, pitch)
+
+
+@inner
 def whole(memory: Memory, line: Line, tile: int) -> bool:
     """Return whether every byte of a tile was written."""
-    at, pitch, size = place(memory, line, tile), part(line, tile, PITCH), part(line, tile, SIZE)
-    rows = part(line, tile, ROWS)
-    if pitch == size:
-        rows, size = 1, rows * size
+    at = place(memory, line, tile)
+    rows, size, pitch = _runs(line, tile)
     for row in range(rows):
         if not was_written(memory.written[at + row * pitch : at + row * pitch + size]):
             return False
@@ -46,10 +51,8 @@ def mark(memory: Memory, line: Line, tile: int, mode: int) -> None:
     """Note that a tile was written."""
     if mode < TRACK:
         return
-    at, pitch, size = place(memory, line, tile), part(line, tile, PITCH), part(line, tile, SIZE)
-    rows = part(line, tile, ROWS)
-    if pitch == size:
-        rows, size = 1, rows * size
+    at = place(memory, line, tile)
+    rows, size, pitch = _runs(line, tile)
     for row in range(rows):
         fill_bytes(memory.written, at + row * pitch, size, 0xFF)
 

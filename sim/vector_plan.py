@@ -187,11 +187,9 @@ def _meaning(each: Instruction) -> Meaning:
     match meaning:
         case Meaning.UNARY:
             known = each["op"] not in _IN_PYTHON
-        case Meaning.BINARY | Meaning.NUMBER:
-            known = each["op"] not in _OF_TWO_IN_PYTHON
         case Meaning.EXPAND if each["op"] == VectorBinary.SECOND:
             return Meaning.SPREAD
-        case Meaning.EXPAND:
+        case Meaning.BINARY | Meaning.NUMBER | Meaning.EXPAND:
             known = each["op"] not in _OF_TWO_IN_PYTHON
         case Meaning.CAST:
             return meaning if _is_plain_cast(each) else Meaning.RECAST

@@ -23,7 +23,11 @@ _SUM, _PROD, _MAX = (
 
 @inner
 def fold_floats(op: int, row: Words, whole: Words) -> None:
-    """Take one more row of floats into those that went before, element by element."""
+    """Take one more row of floats into those that went before, element by element.
+
+    Numbers that are known to be changed in place go many at a time, which `float_of_two`, whose
+    result may lie anywhere, does not.
+    """
     x, so_far = row.view(np.float32), whole.view(np.float32)
     p, chosen = row.view(np.int32), whole.view(np.int32)
     count = x.size

@@ -192,27 +192,28 @@ def integer_of_one(op: int, x: Numbers, out: Numbers) -> None:
 def greater(a: Integer, b: Integer) -> Integer:
     """Return the bits of the greater of two floats; -0 lies below +0, a NaN is handed on."""
     one, other = np.int32(a), np.int32(b)
-    # Read as integers negative floats run backwards.
-    one_key = np.int32(one ^ ((one >> np.int32(31)) & np.int32(_MAGNITUDE)))
-    other_key = np.int32(other ^ ((other >> np.int32(31)) & np.int32(_MAGNITUDE)))
-    chosen = one if one_key > other_key else other
-    is_nan = ((one & np.int32(_MAGNITUDE)) > np.int32(_INFINITY)) | (
-        (other & np.int32(_MAGNITUDE)) > np.int32(_INFINITY)
-    )
-    return np.int32(FLOAT32_NAN) if is_nan else chosen
+    chosen = one if _rank(one) > _rank(other) else other
+    return np.int32(FLOAT32_NAN) if _is_nan(one) | _is_nan(other) else chosen
 
 
 @inner
 def lesser(a: Integer, b: Integer) -> Integer:
     """Return the bits of the lesser of two floats; -0 lies below +0, a NaN is handed on."""
     one, other = np.int32(a), np.int32(b)
-    one_key = np.int32(one ^ ((one >> np.int32(31)) & np.int32(_MAGNITUDE)))
-    other_key = np.int32(other ^ ((other >> np.int32(31)) & np.int32(_MAGNITUDE)))
-    chosen = one if one_key < other_key else other
-    is_nan = ((one & np.int32(_MAGNITUDE)) > np.int32(_INFINITY)) | (
-        (other & np.int32(_MAGNITUDE)) > np.int32(_INFINITY)
-    )
-    return np.int32(FLOAT32_NAN) if is_nan else chosen
+    chosen = one if _rank(one) < _rank(other) else other
+    return np.int32(FLOAT32_NAN) if _is_nan(one) | _is_nan(other) else chosen
+
+
+@inner
+def _rank(bits: np.int32) -> np.int32:
+    """Return a number by which floats lie in order; read as integers negative ones run backwards."""
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(_MAGNITUDE)))
+
+
+@inner
+def _is_nan(bits: np.int32) -> np.bool_:
+    """Return whether float32 bits, read as a signed integer, are a NaN."""
+    return (bits & np.int32(_MAGNITUDE)) > np.int32(_INFINITY)
 
 
 @inner

@@ -3,8 +3,8 @@
 Words are 128 bits, little-endian, the opcode in bits 0 to 7; bits that no field covers are zero.
 To add an instruction, add a row here and its meaning in the simulator: encoding, assembler text,
 checks and documentation follow. The rows of the scalar unit stand in `scalar`, those of the vector
-core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in `cluster`,
-those of operands that do not fill their boxes in `tails`.
+core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in
+`cluster`, those of operands that do not fill their boxes in `tails`.
 """
 
 from __future__ import annotations

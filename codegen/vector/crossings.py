@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ...ir.dtypes import DType
 from ...ir.errors import IRTypeError, IRValueError
 from ...ir.ops.checks import arrangement_name
 from ...ir.tile_bytes import FRACTAL_ROWS, round_up, tile_bytes
 from ...ir.types import SCALE_ARRANGEMENT, TileLayout
 from ..isa.vector_rules import UB_UNIT
-from ..isa.vocabulary import ElementBits, FixConvert, Space
+from ..isa.vocabulary import ElementBits, Space
 from ..places import place_of, space_name
-from ..select_cube import fill_up
+from ..select_cube import FIX_CONVERT, fill_up
 from .elementwise import copy
 from .tiles import tile_at
 
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
     from ..tree import Fields, Step
     from .tiles import UbTile
 
-_SUMS = {DType.Float32: FixConvert.FP32, DType.Int32: FixConvert.INT32}
 _BYTE = 8
 #: Which vector core of the cluster works with the cube core; the other one has nothing to do.
 _MATE = 0
 
 
 def select_crossing(operands: Operands, var: Var, call: Call) -> tuple[Step, ...]:
-    """Return the move of what is valid of a tile into UB, or from there on.
+    """Return the move of what is valid of a tile into UB, or from there into L1 and what fills it up.
 
     Raises:
         IRTypeError: For elements that no instruction carries that way.
@@ -129,7 +127,7 @@ def _from_l0c(operands: Operands, var: Var, call: Call) -> tuple[Step, ...]:
         "ub": target.address,
         "core": _MATE,
         "src_boxes": source.box_rows // FRACTAL_ROWS,
-        "convert": _SUMS[source.dtype],
+        "convert": FIX_CONVERT[source.dtype],
         "relu": 0,
         "pitch": target.pitch,
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ...ir.dtypes import DType
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
 from ...ir.errors import IRTypeError, IRValueError
 from ...ir.ops import ROWS
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from ..places import Place
     from ..tree import Fields, Step
 
-_ELEMENTS = {DType.E4M3: ElementType.E4M3, DType.E2M1: ElementType.E2M1}
-
 
 def _scales(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
     """Return no instruction: that of the elements, which follows, makes the scales as well."""
@@ -45,7 +42,7 @@ def _elements(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ..
     rule: str = ROWS[call.op.name].attribute(call.kwargs, "rule")
     fields: Fields = {
         "type": FloatType[src.type.name],
-        "element": _ELEMENTS[dst.dtype],
+        "element": ElementType[dst.type.name],
         "rule": QuantRule[rule.upper()],
         "scales": scales.address,
         "scale_pitch": scales.pitch,

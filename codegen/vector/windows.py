@@ -99,18 +99,18 @@ def window_of(
     found = whole(value, call.span)
     tile = found.tile
     across = 1 if tile.pitch == 0 else tile.pitch * UB_UNIT * _BYTE // tile.type.bits
-    for axis, place, size, limit in zip(_AXES, at, extents, (tile.rows, tile.cols), strict=True):
-        if not isinstance(place, ConstInt):
-            step = max(1, _BYTE // tile.type.bits) if axis == "column" else 1
-            _check_range(operands, axis, place, (size, limit, step), call)
-    row, col = at
-    for place, apart in ((row, across), (col, 1)):
+    limits = (tile.rows, tile.cols)
+    for axis, place, apart, size, limit in zip(
+        _AXES, at, (across, 1), extents, limits, strict=True
+    ):
         if isinstance(place, ConstInt):
             found = replace(found, skip=found.skip + place.value * apart)
-        else:
-            more = times_pitch(place, Fraction(apart * tile.type.bits, _BYTE))
-            distance = more if found.distance is None else plus(found.distance, more)
-            found = replace(found, distance=distance)
+            continue
+        step = max(1, _BYTE // tile.type.bits) if axis == "column" else 1
+        _check_range(operands, axis, place, (size, limit, step), call)
+        more = times_pitch(place, Fraction(apart * tile.type.bits, _BYTE))
+        distance = more if found.distance is None else plus(found.distance, more)
+        found = replace(found, distance=distance)
     return found
 
 

@@ -57,10 +57,7 @@ def load(
         return TileValue(whole, tensor.dtype)
     check_valid(run, valid, window)
     limits = run.extents(source.valid_shape) or tensor.shape
-    extents = valid
-    if run.site.kwargs.get("clamp"):
-        sizes = zip(offsets, valid, limits, strict=True)
-        extents = tuple(max(0, min(size, limit - start)) for start, size, limit in sizes)
+    extents = clamped(offsets, valid, limits) if run.site.kwargs.get("clamp") else valid
     codes = tensor.buffer[_window(run, tensor, offsets, extents, limits)]
     if len(run.result_type.shape) != codes.ndim:
         codes = codes.reshape(prod(codes.shape[:-1]), codes.shape[-1])
@@ -79,6 +76,12 @@ def _window(
     check_window(run, limits or tensor.shape, offsets, extents, hint=hint)
     cuts = [slice(start, start + size) for start, size in zip(offsets, extents, strict=True)]
     return window_positions(tensor.positions, cuts)
+
+
+def clamped(offsets: Ints, extents: Sequence[int], limits: Sequence[int]) -> Ints:
+    """Return what of a window lies within the extents `limits`."""
+    sizes = zip(offsets, extents, limits, strict=True)
+    return tuple(max(0, min(size, limit - start)) for start, size, limit in sizes)
 
 
 def check_window(

@@ -13,7 +13,7 @@ from ..numerics.mxarray import MXArray
 from ..placement import code_type, window_positions
 from ..types import PadValue, TensorType, TileType
 from . import meaning_tensors
-from .meaning import check_valid, check_window
+from .meaning import check_valid, check_window, clamped
 from .meaning_tensors import fresh, whole
 from .meaning_vector import simple
 from .rules_shapes import axes_of
@@ -100,8 +100,7 @@ def cut(
         for axis in run.site.row.attribute(run.site.kwargs, "drop_dims"):
             extents.insert(axis, 1)
     elif valid is None or run.site.row.attribute(run.site.kwargs, "clamp"):
-        sizes = zip(offset, extents, limits, strict=True)
-        extents = [max(0, min(size, limit - start)) for start, size, limit in sizes]
+        extents = clamped(offset, extents, limits)
     window = _window(run, offset, extents, limits, "the window")
     codes = tile.codes[window]
     if pad is not PadValue.null:
@@ -136,10 +135,9 @@ def cut_tensor(
     source = run.call.args[0].type
     assert isinstance(source, TensorType), source
     check_valid(run, valid or shape, shape)
-    limits, extents = run.extents(source.valid_shape) or tensor.shape, list(valid or shape)
+    limits, extents = run.extents(source.valid_shape) or tensor.shape, valid or shape
     if clamps:
-        sizes = zip(offset, extents, limits, strict=True)
-        extents = [max(0, min(size, limit - start)) for start, size, limit in sizes]
+        extents = clamped(offset, extents, limits)
     check_window(run, limits, offset, extents)
     cuts = [slice(start, start + size) for start, size in zip(offset, extents, strict=True)]
     codes = np.zeros(shape, tensor.buffer.dtype)

@@ -98,6 +98,7 @@ class OpRow:
         doc: One sentence for the documentation.
         output_memory: The memory of the result; None where the rule says it.
         reuses: The operand whose buffer the result takes over, or None.
+        renames: Whether the result is that operand under another name: no byte is touched.
         in_place: The operands in whose place the result may be written, where both are of one shape
             and element width.
         complete: Fills in operands that were left out; gets the call site before type inference.
@@ -120,6 +121,7 @@ class OpRow:
     doc: str
     output_memory: MemorySpace | None = None
     reuses: int | None = None
+    renames: bool = False
     in_place: tuple[int, ...] = ()
     complete: Callable[[CallSite], tuple[Expr, ...]] | None = None
     infer_blocked: Callable[[CallSite, Type], Type] | None = None

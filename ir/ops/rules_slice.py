@@ -71,24 +71,23 @@ def pads(site: CallSite) -> bool:
 
 
 def kept(site: CallSite, dims: Dims) -> Dims:
-    """Return the extents of a window without the axes that are dropped, each of one element."""
+    """Return the extents of a window without the axes that are dropped."""
     dropped: tuple[int, ...] = site.row.attribute(site.kwargs, "drop_dims")
-    for axis in dropped:
-        if not 0 <= axis < len(dims) or dropped.count(axis) > 1:
-            message = (
-                f"drop_dims must name axes in 0..{len(dims) - 1}, each once, not {list(dropped)}"
-            )
-            raise site.value_error(message)
-    if len(dropped) == len(dims):
-        message = "drop_dims must leave an axis, not drop them all"
-        raise site.value_error(message, "pl.read reads a single element")
     return tuple(dim for axis, dim in enumerate(dims) if axis not in dropped)
 
 
 def check_dropped(site: CallSite, shape: Dims) -> None:
-    """Refuse to drop an axis of a window that has more than one element."""
+    """Refuse to drop axes that a window has not, all that it has, or one of more than one element."""
     dropped: tuple[int, ...] = site.row.attribute(site.kwargs, "drop_dims")
-    kept(site, shape)
+    for axis in dropped:
+        if not 0 <= axis < len(shape) or dropped.count(axis) > 1:
+            message = (
+                f"drop_dims must name axes in 0..{len(shape) - 1}, each once, not {list(dropped)}"
+            )
+            raise site.value_error(message)
+    if len(dropped) == len(shape):
+        message = "drop_dims must leave an axis, not drop them all"
+        raise site.value_error(message, "pl.read reads a single element")
     for axis in dropped:
         if constant_dim(shape[axis]) != 1:
             message = (

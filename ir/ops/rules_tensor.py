@@ -138,28 +138,25 @@ def infer_blocked_view(site: CallSite, stored: Type) -> TensorType:
     return TensorType(shape, source.dtype, source.memref, TensorView(None, stored.layout))
 
 
-_WINDOW_OPERANDS = 3
-"""Operands of a slice that says nothing about what is valid."""
-
-
 def infer_slice(site: CallSite) -> TensorType:
     """Return the type of a window of a tensor, row-major and packed."""
     tensor = operand_type(site, 0, TensorType)
     if tensor.layout.is_mx:
         message = f"cannot cut a tensor in {tensor.layout.name}"
         raise site.value_error(message, "pl.load takes a window of its boxes")
-    plain = _window_type(site, tensor, TensorLayout.ND)
-    shape, offset = operand_dims(site, 1), operand_dims(site, 2)
+    shape, offset = _window(site, tensor)
     extents = tensor.valid_shape or tensor.shape
     valid = valid_part(site, offset, shape, extents, owner="the tensor")
+    if valid is None:
+        check_window(site, offset, shape, extents, what="the window")
     check_dropped(site, shape)
     if valid is not None and tensor.dtype.is_compound():
         message = f"a window of {tensor.dtype.name} must be valid as a whole"
         raise site.value_error(message)
-    if valid is None or pads(site):
-        return TensorType(kept(site, shape), plain.dtype)
-    view = TensorView(None, TensorLayout.ND, kept(site, valid))
-    return TensorType(kept(site, shape), plain.dtype, None, view)
+    view = None
+    if valid is not None and not pads(site):
+        view = TensorView(None, TensorLayout.ND, kept(site, valid))
+    return TensorType(kept(site, shape), tensor.dtype, None, view)
 
 
 def infer_slice_scales(site: CallSite) -> TensorType:
@@ -168,10 +165,13 @@ def infer_slice_scales(site: CallSite) -> TensorType:
     if not tensor.layout.is_mx:
         message = f"cuts tensors in MX_A_ZZ or MX_B_NN, not in {tensor.layout.name}"
         raise site.value_error(message)
-    return _window_type(site, tensor, tensor.layout)
+    shape, offset = _window(site, tensor)
+    check_window(site, offset, shape, tensor.valid_shape or tensor.shape, what="the window")
+    return TensorType(shape, tensor.dtype, None, tensor.layout)
 
 
-def _window_type(site: CallSite, tensor: TensorType, layout: TensorLayout) -> TensorType:
+def _window(site: CallSite, tensor: TensorType) -> tuple[Dims, Dims]:
+    """Return the extents of a window and where it begins, once they fit the tensor's rank and dtype."""
     shape, offset = operand_dims(site, 1), operand_dims(site, 2)
     for dims, what in ((shape, "shape"), (offset, "offset")):
         check_rank(site, dims, len(tensor.shape), what, "the tensor")
@@ -180,9 +180,7 @@ def _window_type(site: CallSite, tensor: TensorType, layout: TensorLayout) -> Te
         raise site.value_error(message)
     check_shape(site, shape, tensor.dtype)
     check_offsets(site, offset, tensor.dtype)
-    if len(site.args) == _WINDOW_OPERANDS and not site.kwargs.get("clamp"):
-        check_window(site, offset, shape, tensor.valid_shape or tensor.shape, what="the window")
-    return TensorType(shape, tensor.dtype, None, layout)
+    return shape, offset
 
 
 def infer_assemble(site: CallSite) -> TensorType:

@@ -113,6 +113,7 @@ _ROWS = (
         meaning=meaning.bind_scale,
         doc="Binds a scale tile to the address that its data tile implies.",
         reuses=0,
+        renames=True,
         public=False,
     ),
     *MX_ROWS,
@@ -340,4 +341,5 @@ ROWS: dict[str, OpRow] = {row.name: row for row in _ROWS}
 assert len(ROWS) == len(_ROWS), "two rows have one name"
 for _row in _ROWS:
     assert _row.reuses is None or _row.reuses < len(_row.operands), _row.name
+    assert _row.reuses is not None or not _row.renames, _row.name
     assert _row.doc.endswith("."), _row.name

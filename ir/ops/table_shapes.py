@@ -93,6 +93,7 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         meaning=meaning_shapes.set_valid,
         doc="Says that only the first rows and columns of a tile are valid.",
         reuses=0,
+        renames=True,
     ),
     tile_row(
         "fillpad",

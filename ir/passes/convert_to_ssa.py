@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from ..core import (
     AssignStmt,
-    BreakStmt,
-    ContinueStmt,
     ForStmt,
     Function,
     IfStmt,
@@ -30,7 +28,7 @@ from ..errors import IRValueError
 from ..expr import Expr, IterArg, Var, replace
 from ..properties import IRProperty
 from ..types import MemorySpace, TileType
-from ..verification.walk import leaves
+from ..verification.walk import jumps, leaves
 from ..visitor import IRMutator
 from .base import FunctionPass
 from .liveness import Live, assigned_vars, live_after_each
@@ -180,7 +178,7 @@ class _Converter:
                     changes[name] = new
         carried = self._carried(stmt, live_after)
         if carried:
-            _refuse_jumps(stmt)
+            _refuse_jumps(stmt.body)
         own_args = tuple(self._iter_arg(arg) for arg in stmt.iter_args)
         new_args = tuple(self._carrying(var) for var in carried)
         outer = dict(self._current)
@@ -289,13 +287,7 @@ def _placed_as(var: Var, value: Expr) -> Var:
             return var
 
 
-def _refuse_jumps(stmt: ForStmt | WhileStmt) -> None:
-    for inner in flatten_to_stmts(stmt.body):
-        arms: list[Stmt] = [inner]
-        while arms:
-            arm = arms.pop()
-            if isinstance(arm, BreakStmt | ContinueStmt):
-                message = "A loop that carries values must not be left by break or continue"
-                raise IRValueError(message, arm.span)
-            if isinstance(arm, IfStmt):
-                arms += flatten_to_stmts(arm.then_body) + flatten_to_stmts(arm.else_body)
+def _refuse_jumps(body: Stmt) -> None:
+    for jump in jumps(body):
+        message = "A loop that carries values must not be left by break or continue"
+        raise IRValueError(message, jump.span)

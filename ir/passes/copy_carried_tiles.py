@@ -35,7 +35,7 @@ from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES
 from ..verification.walk import statements
 from .base import FunctionPass
-from .in_place import overwritable
+from .in_place import overwritable, renamed
 from .inserting import InsertingMutator
 from .liveness import Live, used_vars, walk_backwards
 from .memrefs import tile_of
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MOVE = "tile.move"
-_NAMES_AGAIN = frozenset({"tile.set_validshape"})
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,9 @@ class CopyCarriedTiles(FunctionPass):
     """Copy tiles in Vec where what is handed on would overwrite what is still needed."""
 
     name = "CopyCarriedTiles"
-    required = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
+    required = frozenset(
+        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls}
+    )
     produced = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
 
     def transform_function(self, function: Function) -> Function:
@@ -179,7 +180,7 @@ class _Meetings:
         if self._found is not None or not isinstance(stmt, AssignStmt) or not _in_vec(stmt.var):
             return
         call = stmt.value
-        if not isinstance(call, Call) or call.op.name in _NAMES_AGAIN:
+        if not isinstance(call, Call) or renamed(call) is not None:
             return
         kept = set(used_vars(call)) - set(overwritable(call, stmt.var))
         for other in (*live, *kept):

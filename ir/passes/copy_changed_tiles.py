@@ -20,6 +20,7 @@ from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES
 from ..verification.walk import statements
 from .base import FunctionPass
+from .in_place import renamed
 from .inserting import InsertingMutator
 from .liveness import Live, walk_backwards
 from .memrefs import tile_of
@@ -34,7 +35,9 @@ class CopyChangedTiles(FunctionPass):
     """Copy the tiles that an op changes in place although their old value is needed later."""
 
     name = "CopyChangedTiles"
-    required = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
+    required = frozenset(
+        {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls}
+    )
     produced = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
 
     def transform_function(self, function: Function) -> Function:
@@ -59,17 +62,6 @@ def _changed(stmt: Stmt) -> Var | None:
     return target
 
 
-def _names_again(stmt: Stmt) -> Var | None:
-    """Return the tile that a statement gives another name or another valid shape, or None."""
-    match stmt:
-        case AssignStmt(value=Var() as source):
-            return source
-        case AssignStmt(value=Call(op=Op(name="tile.set_validshape"), args=(Var() as source, *_))):
-            return source
-        case _:
-            return None
-
-
 class _Finder:
     """Finds the statements that change a tile of which another name is needed later."""
 
@@ -77,8 +69,8 @@ class _Finder:
         self.found: set[Stmt] = set()
         self._names: Ties[Var] = Ties()
         for stmt in statements(function.body):
-            source = _names_again(stmt)
-            if source is not None and isinstance(stmt, AssignStmt) and tile_of(source) is not None:
+            source = renamed(stmt.value) if isinstance(stmt, AssignStmt) else None
+            if isinstance(stmt, AssignStmt) and source is not None and tile_of(source) is not None:
                 self._names.tie(source, stmt.var)
         walk_backwards(function.body, Live(), self._look)
 

@@ -6,16 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..core import AssignStmt
 from ..dtypes import Index
 from ..dynamic_dims import ConstantDims
 from ..expr import ConstInt
 from ..types import TensorType, constant_dim
-from ..verification.walk import statements
+from ..verification.walk import all_vars
 from .base import FunctionPass
 
 if TYPE_CHECKING:
-    from ..core import Function
+    from ..core import AssignStmt, Function
     from ..expr import Call, Expr, Var
 
 DIM = "tensor.dim"
@@ -35,9 +34,7 @@ class FoldTensorDims(FunctionPass):
 class _Folder(ConstantDims):
     def __init__(self, function: Function) -> None:
         super().__init__({})
-        self._definitions: Counter[Var] = Counter(
-            stmt.var for stmt in statements(function.body) if isinstance(stmt, AssignStmt)
-        )
+        self._definitions: Counter[Var] = Counter(all_vars(function))
 
     def visit_call(self, op: Call) -> Expr:
         """Return the constant that an extent is."""

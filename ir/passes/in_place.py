@@ -1,4 +1,4 @@
-"""Which operands of a call may lie where its result is written."""
+"""Which operands lie, or may lie, where a result is written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,20 @@ from .memrefs import tile_of
 
 if TYPE_CHECKING:
     from ..expr import Expr
+
+
+def renamed(value: Expr) -> Var | None:
+    """Return the variable that a right-hand side gives another name; None for one that makes a value."""
+    match value:
+        case Var():
+            return value
+        case Call(op=Op(name), args=args) if name in ROWS and ROWS[name].renames:
+            place = ROWS[name].reuses
+            assert place is not None, "the table holds it to that"
+            source = args[place]
+            return source if isinstance(source, Var) else None
+        case _:
+            return None
 
 
 def overwritable(value: Expr, result: Var) -> tuple[Var, ...]:

@@ -22,6 +22,7 @@ from ..types import SCALE_ARRANGEMENT, MemorySpace, TileType, TileView, implicit
 from ..verification.walk import statements
 from ..visitor import IRVisitor
 from .base import FunctionPass
+from .in_place import renamed
 from .inserting import InsertingMutator
 from .memrefs import tile_of
 from .ties import Ties, ties_of
@@ -65,16 +66,6 @@ def _row(call: Call) -> OpRow | None:
     return ROWS.get(call.op.name) if isinstance(call.op, Op) else None
 
 
-def _looked_at(stmt: Stmt) -> Expr | None:
-    """Return the tile that a statement gives another name, in whatever memory it lies."""
-    if not isinstance(stmt, AssignStmt) or not isinstance(stmt.value, Call):
-        return None
-    row = _row(stmt.value)
-    if row is None or row.reuses is None or row.output_memory is not None:
-        return None
-    return stmt.value.args[row.reuses]
-
-
 class _Demand(IRVisitor):
     """Collects the memories in which a value is wanted, by the first name that it goes by."""
 
@@ -91,8 +82,8 @@ class _Demand(IRVisitor):
             if tile_of(one) is not None:
                 self._ties.tie(one, other)
         for stmt in statements(function.body):
-            source = _looked_at(stmt)
-            if source is not None and isinstance(stmt, AssignStmt):
+            source = renamed(stmt.value) if isinstance(stmt, AssignStmt) else None
+            if isinstance(stmt, AssignStmt) and source is not None and tile_of(source) is not None:
                 self._ties.tie(source, stmt.var)
         self.visit_function(function)
 
@@ -192,7 +183,7 @@ class _Placer(InsertingMutator):
         value = self.visit_expr(op.value)
         if isinstance(value, Call) and _is_unplaced_load(value):
             value = _placed_load(value, self._demand.space_of(op.var))
-        elif isinstance(value, Call) and value is not op.value and _looked_at(op) is not None:
+        elif isinstance(value, Call) and value is not op.value and renamed(op.value) is not None:
             value = replace(value, type=deduce_type(value))
         var = op.var
         if value is not op.value and value.type is not op.value.type:

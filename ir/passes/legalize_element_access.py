@@ -19,12 +19,12 @@ from ..errors import IRTypeError, IRValueError
 from ..expr import Call, Op, Var, index, replace
 from ..numerics.functions import NUMBERS
 from ..ops import ROWS, create_op_call
-from ..ops.checks import same_dims
 from ..properties import IRProperty
 from ..types import constant_dims
 from .base import FunctionPass
 from .inserting import InsertingMutator
 from .memrefs import tile_of
+from .tile_forms import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +170,7 @@ class _Legalizer(InsertingMutator):
             f"{name}_place", "tile.create", [(one, tile.shape[1])], call, dtype=tile.dtype
         )
         row = self._made(f"{name}_row", "tile.row_expand", [made, element], call)
-        if same_dims(tile.valid_shape, tile.shape):
+        if is_whole(tile):
             return row
         extents = [one, tile.valid_shape[1]]
         return self._made(f"{name}_valid", "tile.set_validshape", [row, *extents], call)

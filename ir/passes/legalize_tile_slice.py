@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from ..errors import IRValueError
 from ..expr import Call, Expr, MakeTuple, Op
 from ..ops import create_op_call
-from ..ops.checks import show_dims
+from ..ops.checks import clamped_extents, show_dims
 from ..properties import IRProperty
 from ..types import TileType, constant_dims
 from .base import FunctionPass
@@ -35,6 +35,7 @@ class LegalizeTileSlice(FunctionPass):
     required = frozenset(
         {IRProperty.SSAForm, IRProperty.NormalizedStmtStructure, IRProperty.NoNestedCalls}
     )
+    produced = frozenset({IRProperty.SSAForm, IRProperty.NormalizedStmtStructure})
 
     def transform_function(self, function: Function) -> Function:
         """Rewrite the slices of one function.
@@ -78,13 +79,12 @@ class _Legalizer(InsertingMutator):
         shape: Dims,
         offset: Dims,
         valid: Sequence[Expr | int] | None,
-    ) -> list[int]:
+    ) -> Dims:
         """Return how much of a window lies within what is valid of its tile."""
         wanted = shape if valid is None else cast("Dims", tuple(valid))
-        numbers = [constant_dims(dims) for dims in (offset, wanted, tile.valid_shape)]
-        starts, sizes, limits = numbers
-        room = constant_dims(tile.shape)
-        if starts is None or sizes is None or limits is None or room is None:
+        starts, room = constant_dims(offset), constant_dims(tile.shape)
+        numbers = constant_dims((*wanted, *tile.valid_shape))
+        if starts is None or room is None or numbers is None:
             message = f"{_SLICE} with clamp must have numbers for its extents to be compiled"
             raise IRValueError(message, op.span, hint="valid_shape= may be computed")
         extents = constant_dims(shape) or ()
@@ -95,10 +95,7 @@ class _Legalizer(InsertingMutator):
             )
             hint = "pl.load with clamp=True takes what there is of a tensor"
             raise IRValueError(message, op.span, hint=hint)
-        return [
-            max(0, min(size, limit - start))
-            for start, size, limit in zip(starts, sizes, limits, strict=True)
-        ]
+        return clamped_extents(offset, wanted, tile.valid_shape)
 
 
 def _dims(arg: object) -> Dims:

@@ -13,20 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core import (
-    BreakStmt,
-    ContinueStmt,
     ForKind,
     ForStmt,
     Function,
     Stmt,
-    WhileStmt,
 )
 from ..errors import IRValueError
 from ..expr import BinaryExpr, Call, ConstInt, Expr, Var, frozen_mapping, replace
 from ..interp.scalars import evaluate_binary
 from ..slots import SLOT, Slot, slot_of
 from ..verification.structure import STAGES
-from ..verification.walk import all_calls, bodies, calls, own_exprs, statements, uses
+from ..verification.walk import all_calls, calls, jumps, own_exprs, statements, uses
 from ..visitor import IRMutator
 from .base import FunctionPass
 
@@ -168,9 +165,6 @@ def _value(expr: Expr, known: dict[Var, int]) -> int | None:
 
 
 def _refuse_jumps(body: Stmt) -> None:
-    if isinstance(body, BreakStmt | ContinueStmt):
+    for jump in jumps(body):
         message = "A loop over slots must not be left by break or continue"
-        raise IRValueError(message, body.span)
-    if not isinstance(body, ForStmt | WhileStmt):
-        for inner in bodies(body):
-            _refuse_jumps(inner)
+        raise IRValueError(message, jump.span)

@@ -60,12 +60,16 @@ class Made:
     """The tensors that a function makes itself.
 
     Attributes:
+        same_bytes: Which tensors of the function share their bytes.
+        targets: One of each part of these that some op writes.
         tiles: For each variable of such a tensor, the tile type that it gets.
         wanted: Those that somebody asks for as tensors.
         cut: The windows that are loaded where they are cut, and are such tensors then.
         created: Those that are made in global memory, to be written into.
     """
 
+    same_bytes: Ties[Var]
+    targets: set[Var]
     tiles: dict[Var, TileType] = field(default_factory=dict[Var, TileType])
     wanted: set[Var] = field(default_factory=set[Var])
     cut: set[Var] = field(default_factory=set[Var])
@@ -87,7 +91,8 @@ def made_tensors(function: Function) -> Made:
     others: dict[Var, Var] = {ties.first(param): param for param in function.params}
     names: list[tuple[Var, Expr | None]] = []
     quantised: dict[Expr, Sequence[TileType]] = {}
-    made = Made(cut=loaded_windows(function))
+    made = Made(*_overwritten(function))
+    made.cut = _loaded_windows(function, made)
     for stmt in statements(function.body):
         match stmt:
             case AssignStmt(var, Call(op=Op(name)) as call) if name == QUANTISE:
@@ -108,11 +113,12 @@ def made_tensors(function: Function) -> Made:
                 names += [(var, None) for var in carried]
             case _:
                 pass
-    begun = _begun(function, ties, tiles, made)
+    begun = _begun(ties, tiles, made)
+    _refuse_early_reads(function, begun)
     made.created = [var for var in made.created if var not in begun]
     made.tiles = dict(begun)
     others |= {ties.first(var): var for var in made.created}
-    _check_mixed(function, ties, tiles, others)
+    _check_mixed(made, tiles, others)
     for var, value in names:
         first = ties.first(var)
         is_other = isinstance(value, Var) and first in others and value not in made.tiles
@@ -122,20 +128,15 @@ def made_tensors(function: Function) -> Made:
     return made
 
 
-def _begun(
-    function: Function, ties: Ties[Var], tiles: dict[Var, TileType], made: Made
-) -> dict[Var, TileType]:
+def _begun(ties: Ties[Var], tiles: dict[Var, TileType], made: Made) -> dict[Var, TileType]:
     """Return what is created for a loop to sum up in: an accumulator, if nothing else writes it."""
-    same_bytes, targets = overwritten(function)
-    begun = {
+    return {
         var: tiles[ties.first(var)]
         for var in made.created
         if ties.first(var) in tiles
         and tiles[ties.first(var)].memory_space is MemorySpace.Acc
-        and same_bytes.first(var) not in targets
+        and made.same_bytes.first(var) not in made.targets
     }
-    _refuse_early_reads(function, begun)
-    return begun
 
 
 def _refuse_early_reads(function: Function, begun: Iterable[Var]) -> None:
@@ -175,30 +176,23 @@ def _is_other(value: Expr, var: Var, made: Made) -> bool:
     )
 
 
-def _check_mixed(
-    function: Function, ties: Ties[Var], tiles: dict[Var, TileType], others: dict[Var, Var]
-) -> None:
+def _check_mixed(made: Made, tiles: dict[Var, TileType], others: dict[Var, Var]) -> None:
     """Refuse a name that is made here on one way to it and lies in global memory on another.
 
     A tensor that is only read is loaded where the ways meet, if the vector core works on it.
     """
-    mixed = tiles.keys() & others.keys()
-    if not mixed:
-        return
-    same_bytes, targets = overwritten(function)
-    for first in mixed:
-        written = same_bytes.first(others[first]) in targets
+    for first in tiles.keys() & others.keys():
+        written = made.same_bytes.first(others[first]) in made.targets
         if written or tiles[first].memory_space is not MemorySpace.Vec:
             raise _mixed(others[first])
 
 
-def loaded_windows(function: Function) -> set[Var]:
+def _loaded_windows(function: Function, made: Made) -> set[Var]:
     """Return the windows that are loaded where they are cut.
 
     They are those that something else than an op on tensors, an assembly or a load takes, those of
     which only a part is valid, and those of tensors that the function writes.
     """
-    same_bytes, targets = overwritten(function)
     windows: dict[Var, Call] = {}
     renamed: dict[Var, Var] = {}
     found: set[Var] = set()
@@ -209,7 +203,7 @@ def loaded_windows(function: Function) -> set[Var]:
                 windows[var] = call
                 source, elements = call.args[0], getattr(call.args[1], "elements", ())
                 is_part = len(call.args) > _WINDOW_OPERANDS or call.kwargs.get("clamp")
-                written = isinstance(source, Var) and same_bytes.first(source) in targets
+                written = isinstance(source, Var) and made.same_bytes.first(source) in made.targets
                 drops_last = len(elements) - 1 in call.kwargs.get("drop_dims", ())
                 if name == SLICE and (
                     is_part or drops_last or "pad_value" in call.kwargs or written
@@ -296,7 +290,7 @@ def _wanted(function: Function, made: Made) -> set[Var]:
     return found
 
 
-def overwritten(function: Function) -> tuple[Ties[Var], set[Var]]:
+def _overwritten(function: Function) -> tuple[Ties[Var], set[Var]]:
     """Return which tensors share their bytes, and one of each part that some op writes."""
     ties: Ties[Var] = Ties()
     for one, other in ties_of(function.body):

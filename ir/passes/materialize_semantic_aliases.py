@@ -18,17 +18,14 @@ from ..properties import IRProperty
 from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES
 from .base import FunctionPass
+from .in_place import renamed
 from .liveness import Live, buffer_name, walk_backwards
-from .memrefs import BIND, base_name, tile_of, with_buffers
+from .memrefs import base_name, tile_of, with_buffers
 from .ties import Ties, ties_of
 
 if TYPE_CHECKING:
     from ..core import Stmt
     from ..expr import Expr, Var
-
-
-#: The ops that give a tile another name, and touch no byte of it.
-_NAMES = (BIND, "tile.set_validshape")
 
 
 @dataclass(frozen=True)
@@ -86,4 +83,4 @@ def _way_out(tile: Var) -> str:
 
 def _writes(value: Expr) -> bool:
     """Whether a right-hand side writes its result's buffer, rather than naming it again."""
-    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name not in _NAMES
+    return isinstance(value, Call) and isinstance(value.op, Op) and renamed(value) is None

@@ -8,7 +8,6 @@ from ..binding import source_name
 from ..errors import IRValueError
 from ..expr import Call, Expr, MakeTuple, Op, Var, index, replace
 from ..ops import ROWS, create_op_call
-from ..ops.checks import same_dims
 from ..types import MemorySpace, TensorType, TileType, constant_dim
 from .made_tensors import (
     ASSEMBLE,
@@ -288,7 +287,7 @@ class CallLowering(OperandLowering):
         """Return an accumulator that a loop is to sum up in, for a tensor that was created for it."""
         kwargs = {"dtype": tile.dtype, "target_memory": MemorySpace.Acc}
         whole = create_op_call("tile.create", [list(tile.shape)], kwargs, op.span)
-        if same_dims(tile.shape, tile.valid_shape):
+        if is_whole(tile):
             return whole
         return self._valid(self._assigned("sum", whole), tile, op.span)
 

@@ -14,7 +14,7 @@ from ..core import AssignStmt, ParamDirection, ReturnStmt, flatten_to_stmts
 from ..errors import IRValueError
 from ..expr import Expr, Var
 from ..verification.walk import calls, own_exprs, statements
-from .made_tensors import ASSEMBLE, TILE_OPS, Made, overwritten
+from .made_tensors import ASSEMBLE, TILE_OPS, Made
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -75,22 +75,7 @@ def places_of(function: Function, made: Made) -> Places:
     Raises:
         IRValueError: When the function returns before its end, or a result has the name of an input.
     """
-    last = flatten_to_stmts(function.body)[-1:]
-    same_bytes, _ = overwritten(function)
-    values: tuple[Expr, ...] = ()
-    held = {same_bytes.first(var) for var in made.tiles if var in made.wanted}
-    held.update(same_bytes.first(var) for var in made.created)
-    for stmt in statements(function.body):
-        if isinstance(stmt, ReturnStmt) and any(
-            v in made.tiles or same_bytes.first(v) in held for v in stmt.value if isinstance(v, Var)
-        ):
-            if stmt is not last[0]:
-                message = (
-                    f"A return must be the last statement of {function.name!r} to be compiled, and "
-                    "stand in no branch and no loop"
-                )
-                raise IRValueError(message, stmt.span)
-            values = stmt.value
+    same_bytes, values = made.same_bytes, _returned_values(function, made)
     created = _created(function, made)
     homes = _shared_tensors(function, made, values)
     written = [
@@ -147,6 +132,30 @@ def places_of(function: Function, made: Made) -> Places:
     return done
 
 
+def _returned_values(function: Function, made: Made) -> tuple[Expr, ...]:
+    """Return what a function returns, if tensors that it makes are among it; else nothing.
+
+    Raises:
+        IRValueError: When it returns one before its end.
+    """
+    last = flatten_to_stmts(function.body)[-1:]
+    values: tuple[Expr, ...] = ()
+    first = made.same_bytes.first
+    held = {first(var) for var in made.tiles if var in made.wanted} | set(map(first, made.created))
+    for stmt in statements(function.body):
+        if isinstance(stmt, ReturnStmt) and any(
+            v in made.tiles or first(v) in held for v in stmt.value if isinstance(v, Var)
+        ):
+            if stmt is not last[0]:
+                message = (
+                    f"A return must be the last statement of {function.name!r} to be compiled, and "
+                    "stand in no branch and no loop"
+                )
+                raise IRValueError(message, stmt.span)
+            values = stmt.value
+    return values
+
+
 def _refuse_view(name: str, value: Expr, home: Var) -> None:
     if home.type != value.type:
         message = (
@@ -197,7 +206,7 @@ def _shared_tensors(function: Function, made: Made, values: Sequence[Expr]) -> d
         IRValueError: When one would have several places in global memory, or is used as a tile: what
             is written goes into one place, and not into the tile.
     """
-    same_bytes, targets = overwritten(function)
+    same_bytes, targets = made.same_bytes, made.targets
     names = [v for v in values if isinstance(v, Var)]
     renamed = {same_bytes.first(v) for v in names if v not in made.tiles}
     homes: dict[Var, Var] = {}

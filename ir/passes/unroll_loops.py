@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import (
     AssignStmt,
-    BreakStmt,
-    ContinueStmt,
     ForKind,
     ForStmt,
     Function,
@@ -47,7 +45,7 @@ from ..expr import (
 from ..interp.scalars import evaluate_binary
 from ..properties import IRProperty
 from ..types import TensorType
-from ..verification.walk import bodies, statements, type_uses
+from ..verification.walk import jumps, statements, type_uses
 from ..visitor import IRMutator, IRVisitor, collect_def_vars
 from .base import FunctionPass
 
@@ -240,12 +238,9 @@ def _trips(loop: ForStmt) -> range:
 
 
 def _refuse_jumps(body: Stmt) -> None:
-    if isinstance(body, BreakStmt | ContinueStmt):
+    for jump in jumps(body):
         message = "A loop over pl.unroll must not be left by break or continue"
-        raise IRValueError(message, body.span)
-    if not isinstance(body, ForStmt | WhileStmt):
-        for inner in bodies(body):
-            _refuse_jumps(inner)
+        raise IRValueError(message, jump.span)
 
 
 class _Occurrences(IRVisitor):

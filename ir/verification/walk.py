@@ -171,6 +171,15 @@ def tiles(function: Function) -> Iterator[tuple[Var, TileType]]:
             yield var, type_
 
 
+def jumps(body: Stmt) -> Iterator[BreakStmt | ContinueStmt]:
+    """Yield what leaves a trip of the loop whose body this is; a loop inside has jumps of its own."""
+    if isinstance(body, BreakStmt | ContinueStmt):
+        yield body
+    elif not isinstance(body, ForStmt | WhileStmt):
+        for inner in bodies(body):
+            yield from jumps(inner)
+
+
 def leaves(body: Stmt | None) -> bool:
     """Whether a body ends by jumping away, so that nothing after it runs."""
     last = flatten_to_stmts(body)[-1:]

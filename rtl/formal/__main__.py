@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run proofs and return the exit status: 0 if there were some and every one passed."""
+    names = ", ".join(proof.name for proof in PROOFS)
     parser = argparse.ArgumentParser(
         prog="python -m scalebox.rtl.formal",
         description="Run the proofs about the circuits, and print a summary.",
-        epilog=f"The proofs are {', '.join(proof.name for proof in PROOFS)}.",
+        epilog=f"The proofs are {names}.",
     )
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help="how the names of proofs start; all, if not given"
@@ -26,7 +27,6 @@ def main(arguments: Sequence[str]) -> int:
     prefixes: list[str] = parser.parse_args(arguments).names
     for prefix in prefixes:
         if not any(proof.name.startswith(prefix) for proof in PROOFS):
-            names = ", ".join(proof.name for proof in PROOFS)
             print(f"A name must start one of {names}, not {prefix}", file=sys.stderr)
             return 2
     chosen = [proof for proof in PROOFS if not prefixes or proof.name.startswith(tuple(prefixes))]

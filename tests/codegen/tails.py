@@ -64,11 +64,13 @@ def parsed(text: str) -> Program:
 
 
 def boxed_a(scales: Array) -> Array:
+    """Return scales [M, G] as the bytes of MX_A_ZZ: boxes of 16 rows by 2 groups, row boxes first."""
     m, g = scales.shape
     return scales.reshape(m // 16, 16, g // 2, 2).transpose(0, 2, 1, 3).reshape(m, g)
 
 
 def boxed_b(scales: Array) -> Array:
+    """Return scales [G, N] as the bytes of MX_B_NN: boxes of 16 columns by 2 groups."""
     g, n = scales.shape
     return scales.reshape(g // 2, 2, n // 16, 16).transpose(2, 0, 3, 1).reshape(g, n)
 

@@ -236,6 +236,35 @@ def test_what_is_valid_of_a_tile_is_what_moves(valid: tuple[int, int, int], dirt
     assert np.array_equal(found, np.maximum(exact, 0))
 
 
+def test_what_the_vector_core_hands_over_is_filled_up_along_k_once(dirty: None):
+    """K of 72 ends in the first 32 bytes of a step of 64 elements: the cube multiplies up to 128."""
+    del dirty
+    made = program(
+        "a: pl.Tensor[[32, 128], pl.FP16], a_scale: pl.Tensor[[32, 4], pl.FP8E8M0, pl.MX_A_ZZ], "
+        "b: pl.Tensor[[128, 64], pl.FP16], b_scale: pl.Tensor[[4, 64], pl.FP8E8M0, pl.MX_B_NN]",
+        (
+            "x = pl.cast(pl.load(a, [0, 0], [32, 128], [32, 72]), pl.FP8E4M3FN)",
+            "y = pl.cast(pl.load(b, [0, 0], [128, 64], [72, 64]), pl.FP8E4M3FN)",
+            "acc = pl.matmul_mx(x, pl.load(a_scale, [0, 0], [32, 4], [32, 3]), "
+            "y, pl.load(b_scale, [0, 0], [4, 64], [3, 64]))",
+            "out = pl.store(acc, [0, 0], out)",
+        ),
+        "[32, 64], pl.FP32",
+    )
+    (kernel,) = compiled(made).executable.kernels
+    fills = [each for each in kernel.program if each.mnemonic == "l1_fill"]
+    # Columns 96 to 127 of 32 rows are a unit each; rows 72 to 127 stand in two columns of boxes.
+    assert [(f["lines"], f["units"], f["pitch"]) for f in fills] == [(1, 32, 32), (2, 56, 128)]
+    rng = np.random.default_rng(17)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float16) for shape in ((32, 128), (128, 64)))
+    scales = {
+        name: np.ones(shape).astype(ml_dtypes.float8_e8m0fnu)
+        for name, shape in (("a_scale", (32, 4)), ("b_scale", (4, 64)))
+    }
+    exact = a[:, :72].astype(np.float32) @ b[:72].astype(np.float32)
+    assert np.array_equal(agreed(made, {"a": a, "b": b, **scales}), exact)
+
+
 def test_a_pipelined_loop_overlaps_the_cores():
     """With two buffers the vector core works on a tile while the cube core has the one before."""
     rng = np.random.default_rng(15)

@@ -172,6 +172,20 @@ def test_a_tile_of_one_axis_is_refused(made: str):
     assert found.hint == "pl.tensor.view(x, [1, 64]) of a tensor x is loaded as a tile [1, 64]"
 
 
+def test_several_matrices_in_columns_are_refused():
+    view = "pl.TensorView(stride=[2048, 1, 64], layout=pl.DN)"
+    body = [
+        f"t = pl.load(a, [0, 0, 0], [1, 64, 32], {VEC})",
+        "out = pl.store(t, [0, 0, 0], out)",
+    ]
+    found = refusal(
+        kernel({"a": f"[[2, 64, 32], pl.FP32, {view}]"}, body, "[[2, 64, 32], pl.FP32]")
+    )
+    assert found.message == (
+        "tile.load must take a rank-2 tensor in ND or DN here, not one of rank 3 in DN"
+    )
+
+
 def test_a_kernel_of_the_cube_core_has_no_vector_ops():
     body = [f"t = pl.load(a, [0, 0], [16, 64], {VEC})", "out = pl.store(pl.exp(t), [0, 0], out)"]
     found = refusal(kernel({"a": "[[16, 64], pl.FP32]"}, body, "[[16, 64], pl.FP32]", kind="AIC"))

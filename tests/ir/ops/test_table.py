@@ -22,6 +22,10 @@ class TestRows:
         steps = {"tile.quant_scales", "tile.quant_elements", "tile.scale_boxes"}
         assert internal == {"tile.tget_scale_addr", "tensor.slice_scales", *steps}
 
+    def test_what_gives_a_tile_another_name_is_told_from_what_changes_it(self) -> None:
+        names = {name for name, row in ROWS.items() if row.renames}
+        assert names == {"tile.tget_scale_addr", "tile.set_validshape"}
+
     @pytest.mark.parametrize("name", ROWS)
     def test_a_row_is_complete(self, name: str) -> None:
         row = ROWS[name]

@@ -18,6 +18,8 @@ from scalebox.ir.passes import (
 from scalebox.ir.passes.base import Pass
 from scalebox.ir.verification.walk import all_calls
 
+from .kernels import after
+
 HEAD = """
 @pl.program
 class P:
@@ -32,14 +34,6 @@ def program(*lines: str, valid: str = "") -> Program:
     made = pl.parse(f"{HEAD.format(valid=valid)}{body}        return y\n")
     assert isinstance(made, Program)
     return made
-
-
-def after(made: Program, last: type[Pass]) -> Program:
-    for each in default_pipeline():
-        made = each(made)
-        if isinstance(each, last):
-            return made
-    raise AssertionError(last)
 
 
 def steps(made: Program, last: type[Pass]) -> list[str]:
@@ -72,6 +66,26 @@ KERNELS = {
         "y = pl.store(v, [32, 0], y)",
     ),
 }
+
+
+def test_an_element_goes_into_as_much_of_a_tile_as_a_launch_says_is_valid() -> None:
+    made = pl.parse("""
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(
+        self, x: pl.Tensor[[32, 64], pl.FP32], n: pl.Scalar[pl.INDEX], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]
+    ):
+        t = pl.load(x, [0, 0], [32, 64], [20, n], target_memory=pl.Mem.Vec)
+        y = pl.store(pl.mul(t, pl.read(t, [3, 5])), [0, 0], y)
+        return y
+""")
+    assert isinstance(made, Program)
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    wanted = np.zeros_like(x)
+    wanted[:20, :50] = x[:20, :50] * x[3, 5]
+    found = scalebox.interpret(after(made, legalize_element_access), {"x": x, "n": 50})["y"]
+    assert found.tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("name", KERNELS)

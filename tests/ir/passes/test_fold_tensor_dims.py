@@ -17,14 +17,14 @@ Array = npt.NDArray[Any]
 X = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
 
 
-def kernel(*lines: str, rows: str = "64", header: str = "") -> Program:
+def kernel(*lines: str, rows: str = "64", header: str = "", scalars: str = "") -> Program:
     body = "\n".join(f"        {line}" for line in lines)
     made = pl.parse(f"""
 {header}
 @pl.program
 class P:
     @pl.function(type=pl.FunctionType.InCore)
-    def k(self, x: pl.Tensor[[{rows}, 64], pl.FP32], out: pl.Out[pl.Tensor[[{rows}, 64], pl.FP32]]):
+    def k(self, x: pl.Tensor[[{rows}, 64], pl.FP32], {scalars}out: pl.Out[pl.Tensor[[{rows}, 64], pl.FP32]]):
 {body}
         return out
 """)
@@ -32,9 +32,9 @@ class P:
     return made
 
 
-def both(program: Program, x: Array = X) -> Array:
-    found = scalebox.run(program, {"x": x}, timing=False).outputs["out"]
-    golden = scalebox.interpret(program, {"x": x})["out"]
+def both(program: Program, x: Array = X, **scalars: int) -> Array:
+    found = scalebox.run(program, {"x": x, **scalars}, timing=False).outputs["out"]
+    golden = scalebox.interpret(program, {"x": x, **scalars})["out"]
     np.testing.assert_array_equal(found, golden)
     return found
 
@@ -64,6 +64,18 @@ def test_a_name_that_means_something_else_later_is_left():
     )
     assert "[n, 0]" in python_print(fold_tensor_dims()(program))
     np.testing.assert_array_equal(both(program)[:32], X[32:])
+
+
+@pytest.mark.parametrize(("c", "first"), [(0, 32), (1, 0)])
+def test_a_parameter_that_gets_an_extent_on_one_way_only_is_left(c: int, first: int):
+    program = kernel(
+        "if c == 1:",
+        "    n = pl.tensor.dim(x, 0)",
+        "t = pl.load(x, [64 - n, 0], [32, 64])",
+        "out = pl.store(t, [0, 0], out)",
+        scalars="c: pl.Scalar[pl.INDEX], n: pl.Scalar[pl.INDEX], ",
+    )
+    np.testing.assert_array_equal(both(program, c=c, n=32)[:32], X[first : first + 32])
 
 
 @pytest.mark.parametrize(("axis", "wanted"), [(0, 48), (1, 64), (-1, 64), (-2, 48)])
