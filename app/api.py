@@ -95,6 +95,7 @@ def run(
     machine: Machine | None = None,
     functional: bool = True,
     timing: bool = True,
+    warm: bool = False,
     checks: str = "error",
     sum: str = "group",  # noqa: A002 - the promised name
     cube: str = "numba",
@@ -114,6 +115,7 @@ def run(
         machine: Where to run; by default the machine that the executable was compiled for.
         functional: Whether to compute outputs.
         timing: Whether to compute cycles.
+        warm: Whether inputs lie in the second-level cache before the launch, as far as they fit there.
         checks: `"error"`, `"warn"` or `"off"`: what becomes of reads of bytes that nobody wrote, and
             of flags that nobody waits for.
         sum: `"group"` or `"sequential"`, the order in which products are added up.
@@ -150,6 +152,7 @@ def run(
         entry=host.name,
         functional=functional,
         timing=timing,
+        warm=warm,
         checks=checks,
         sum=sum,
         cube=engine,
@@ -166,6 +169,7 @@ def run(
         "cube": multiplier.value,
         "functional": functional,
         "timing": timing,
+        "warm": warm,
     }
     scales = None if recorder is None else recorder.finish()
     return Result(
@@ -245,7 +249,7 @@ class Result:
         from .versions import versions
 
         pipes = [pipe.name for pipe in PIPE_WORK]
-        cores = [core.name for core in self.simulation.cores]
+        cores = [str(core) for core in self.simulation.cores]
         clock_hz = self.target.clock_hz
         trace = chrome_trace(self.timeline, clock_hz=clock_hz, pipes=pipes, cores=cores)
         return Bundle(

@@ -94,6 +94,12 @@ def run(
     timing_only: Annotated[
         bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")
     ] = False,
+    warm: Annotated[
+        bool,
+        typer.Option(
+            "--warm", help="Inputs lie in the L2 before the launch, as far as they fit there."
+        ),
+    ] = False,
     checks: CheckChoice = None,
     sum_: Annotated[
         str | None,
@@ -144,6 +150,7 @@ def run(
         entry=entry,
         seed=seed,
         functional=not timing_only,
+        warm=warm,
         checks=checks,
         sum=sum_,
         cube=cube,

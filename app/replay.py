@@ -106,6 +106,7 @@ def run_bundle(bundle: Bundle, title: str) -> Result:
         machine=target,
         functional=options.get("functional", True),
         timing=options.get("timing", True),
+        warm=options.get("warm", False),
         checks=options.get("checks", "error"),
         sum=options.get("sum", "group"),
         cube=options.get("cube", "numba"),

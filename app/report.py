@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import ClusterCore, ElementType, PlainType, TimingClass
 from ..sim.costs import CUBE
-from ..sim.pipe_tables import BARRIER, BUSY, FLAG, QUEUE
+from ..sim.pipe_tables import BARRIER, BUSY, FLAG, MEMORY, QUEUE, SCALES
 from ..traces.containers import SUFFIX
 from .pipe_work import CORE_NAMES, pipe_work
 
@@ -111,19 +111,20 @@ class RunReport:
             if each.row.timing in (TimingClass.MAD, TimingClass.PLAIN_MAD)
         ]
         one = min(peaks, default=target.peak_macs_per_cycle(8))
-        return one * self.result.simulation.cores.count(ClusterCore.AIC)
+        cubes = [name for name in self.result.simulation.cores if name.core is ClusterCore.AIC]
+        return one * len(cubes)
 
     @cached_property
     def pipes(self) -> tuple[PipeShare, ...]:
         """The pipes that had anything to do, core by core, in the order in which data flows."""
         simulation = self.result.simulation
         shares: list[PipeShare] = []
-        for core in sorted(set(simulation.cores)):
-            numbers = [n for n, each in enumerate(simulation.cores) if each is core]
+        for core in sorted({name.core for name in simulation.cores}):
+            numbers = [n for n, name in enumerate(simulation.cores) if name.core is core]
             whole = max(1, self.work_cycles) * len(numbers)
             for pipe, work in pipe_work(core.kind).items():
                 account = simulation.accounts[numbers, pipe].sum(axis=0)
-                waiting = int(account[FLAG] + account[BARRIER] + account[QUEUE])
+                waiting = int(account[[FLAG, BARRIER, QUEUE, MEMORY, SCALES]].sum())
                 if busy := int(account[BUSY]):
                     share = busy / whole, waiting / whole
                     shares.append(PipeShare(core, pipe.name, work, busy, *share))
@@ -183,7 +184,7 @@ class RunReport:
             "macs": simulation.macs,
             "macs_per_cycle": self.macs_per_cycle,
             "peak_macs_per_cycle": self.peak_macs_per_cycle,
-            "cores": [core.name for core in simulation.cores],
+            "cores": [str(core) for core in simulation.cores],
             "pipes": [dict(core) for core in result.pipes],
             "cube": None if result.cube is None else result.cube.as_json(),
             "outputs": outputs,

@@ -52,6 +52,7 @@ class RunOptions:
     entry: str | None = None
     seed: int | None = None
     functional: bool = True
+    warm: bool = False
     checks: str | None = None
     sum: str | None = None
     cube: str | None = None
@@ -100,6 +101,7 @@ def run_kernel(options: RunOptions) -> RunReport:
         entry=entry,
         machine=target,
         functional=options.functional,
+        warm=options.warm,
         checks=options.checks or CHECKS,
         sum=sum_,
         cube=options.cube or CUBE,
@@ -167,6 +169,7 @@ def refuse_options(
         "--entry": options.entry,
         "--seed": options.seed is not None,
         "--timing-only": not options.functional,
+        "--warm": options.warm,
         "--checks": options.checks,
         "--sum": options.sum,
         "--cube": options.cube,

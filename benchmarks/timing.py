@@ -134,7 +134,7 @@ def time_row(name: str, made: Kernel) -> Row:
         return [part.program(task, BASES, max_instructions=limit) for part in parts]
 
     def work() -> timing.Timing:
-        l2 = L2(BASES[1] * 2, target.l2_block_bytes)
+        l2 = L2(BASES[1] * 2, target.l2_block_bytes, target.l2_bytes)
         return timing.run(resolved(), target=target, l2=l2)
 
     cycles = work().cycles

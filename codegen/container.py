@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SCALEBOX"
 MAJOR = 2
-MINOR = 2
+MINOR = 3
 _PREAMBLE = struct.Struct("<8sHHIQ")
 _CRC = struct.Struct("<I")
 _START = _PREAMBLE.size + _CRC.size

@@ -14,13 +14,13 @@ import numpy as np
 from ..ir.errors import ExecutableError, InputError, IRValueError, Span
 from ..ir.suggest import near
 from . import container
-from .host import Buffer, HostProgram, Output
+from .host import Buffer, HostProgram, Launch, Output
 from .host_check import check_host
 from .isa.asm import format_program
 from .isa.encoding import decode_program
 from .isa.vocabulary import CoreKind
 from .kernel import Direction, Kernel, Layout, Param, ParamKind, View
-from .records import JsonReader, to_json
+from .records import MAX_DEPTH, TAG, JsonReader, to_json
 from .tasks import Task, TaskGraph, expand
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ __all__ = [
 _WORD_BYTES = 16
 _SINCE: tuple[tuple[str, int, Json], ...] = (("core", 1, CoreKind.AIC.value), ("mate", 2, None))
 """Keys of a kernel that older files lack: the minor version that brought them, and what holds before."""
+_LAUNCH_SINCE: tuple[tuple[str, int, Json], ...] = (("sync_start", 3, False),)
+"""The same of a launch."""
 
 
 @dataclass(frozen=True)
@@ -310,17 +312,40 @@ class _Header:
 
 
 def _complete(header: object, minor: int) -> None:
-    """Write into a header of an older minor version what its kernels do not tell yet."""
+    """Write into a header of an older minor version what it does not tell yet."""
     if not isinstance(header, dict):
         return
-    kernels = cast("dict[str, object]", header).get("kernels")
-    if not isinstance(kernels, list):
+    parts = cast("dict[str, object]", header)
+    kernels = parts.get("kernels")
+    if isinstance(kernels, list):
+        for kernel in cast("list[object]", kernels):
+            if isinstance(kernel, dict):
+                _add_missing(cast("dict[str, object]", kernel), _SINCE, minor)
+    if any(minor < since for _, since, _ in _LAUNCH_SINCE):
+        _complete_launches(parts.get("entries"), minor, 2 * MAX_DEPTH)
+
+
+def _complete_launches(value: object, minor: int, depth: int) -> None:
+    """Complete the launches in a part of a header that nests at most so deep."""
+    if not depth:
         return
-    for kernel in cast("list[object]", kernels):
-        if isinstance(kernel, dict):
-            for key, since, before in _SINCE:
-                if minor < since:
-                    cast("dict[str, object]", kernel).setdefault(key, before)
+    if isinstance(value, list):
+        for each in cast("list[object]", value):
+            _complete_launches(each, minor, depth - 1)
+    elif isinstance(value, dict):
+        node = cast("dict[str, object]", value)
+        if node.get(TAG) == Launch.__name__:
+            _add_missing(node, _LAUNCH_SINCE, minor)
+        for each in node.values():
+            _complete_launches(each, minor, depth - 1)
+
+
+def _add_missing(
+    record: dict[str, object], since_when: tuple[tuple[str, int, Json], ...], minor: int
+) -> None:
+    for key, since, before in since_when:
+        if minor < since:
+            record.setdefault(key, before)
 
 
 def _kernel_text(kernel: Kernel) -> str:

@@ -132,9 +132,10 @@ class Launch:
         kernel: Index among the executable's kernels.
         buffers: A tensor parameter, allocation or alias per tensor parameter of the kernel.
         scalars: An expression per scalar parameter of the kernel.
-        blocks: How many blocks; they do not wait for each other.
+        blocks: How many blocks; none waits for another one to end.
         deps: Numbers of launches that must be done before, beside those whose data it uses.
         name: The scalar that gets the number of this launch; empty if nobody asks for it.
+        sync_start: Whether all blocks must begin together.
     """
 
     kernel: int
@@ -143,6 +144,7 @@ class Launch:
     blocks: Scalar = ONE_BLOCK
     deps: tuple[Scalar, ...] = ()
     name: str = ""
+    sync_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)

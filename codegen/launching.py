@@ -30,11 +30,13 @@ class Manner:
         blocks: How many blocks its grid has.
         deps: Numbers of launches that it waits for besides those whose data it uses.
         name: The scalar that gets its number; empty if there is none.
+        sync_start: Whether all blocks must begin together.
     """
 
     blocks: Scalar = ONE_BLOCK
     deps: tuple[Scalar, ...] = ()
     name: str = ""
+    sync_start: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def manner_of(names: Names, submit: Submit, around: Manner) -> Manner:
     deps = tuple(names.scalar(dep, span) for dep in submit.deps)
     made = replace(around, deps=(*around.deps, *deps), name=names.fresh("launch"))
     if submit.core_num is not None:
-        made = replace(made, blocks=names.scalar(submit.core_num, span))
+        blocks = names.scalar(submit.core_num, span)
+        made = replace(made, blocks=blocks, sync_start=submit.sync_start)
     return made
 
 
@@ -107,7 +110,15 @@ def launch(names: Names, callee: Callee, call: Call | Submit, manner: Manner) ->
     _refuse_overlap(names, callee.function, bound, call.span)
     buffers = tuple(name for name in bound if name is not None)
     made.append(
-        Launch(callee.index, buffers, tuple(scalars), manner.blocks, manner.deps, manner.name)
+        Launch(
+            callee.index,
+            buffers,
+            tuple(scalars),
+            manner.blocks,
+            manner.deps,
+            manner.name,
+            manner.sync_start,
+        )
     )
     return Launched(tuple(made), tuple(_results(callee, bound, call.span)))
 

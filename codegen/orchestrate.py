@@ -239,6 +239,7 @@ class _Builder:
             blocks=names.scalar(stmt.core_num, stmt.span),
             deps=(*outer.deps, *(names.scalar(dep, stmt.span) for dep in stmt.deps)),
             name=outer.name if stmt.task_id is None else names.scalar_name(stmt.task_id),
+            sync_start=stmt.sync_start,
         )
         made = list(self.body(stmt.body))
         self._manner = outer

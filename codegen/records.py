@@ -37,7 +37,7 @@ _SHORT = Repr()
 _SHORT.maxlevel = 2
 _SHORT.maxstring = 60
 _SHORT.maxother = 60
-_TAG = "node"
+TAG = "node"
 _SIGN = 1 << 63
 
 
@@ -61,7 +61,7 @@ def to_json(value: object, kind: object) -> Json:
             cls = type(value)
             plain = {name: to_json(getattr(value, name), each) for name, each in hints(cls).items()}
             many = isinstance(kind, UnionType) and _unless_none(kind) is None
-            return {_TAG: cls.__name__, **plain} if many else plain
+            return {TAG: cls.__name__, **plain} if many else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ class JsonReader:
     def _union(self, value: object, kind: UnionType, where: str, depth: int) -> object:
         choices = {cast("type", each).__name__: cast("type", each) for each in get_args(kind)}
         plain = dict(cast("dict[str, object]", value)) if isinstance(value, dict) else {}
-        tag = plain.pop(_TAG, None)
+        tag = plain.pop(TAG, None)
         if not isinstance(tag, str) or tag not in choices:
-            _refuse(f"{where}.{_TAG}", f"one of {', '.join(choices)}", tag)
+            _refuse(f"{where}.{TAG}", f"one of {', '.join(choices)}", tag)
         return self._fields(plain, choices[tag], where, depth)
 
     def _tuple(self, value: object, kind: object, where: str, depth: int) -> object:

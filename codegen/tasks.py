@@ -53,6 +53,7 @@ class Task:
         depends: Ascending indices of the earlier tasks that must be done first.
         block: Number of the block.
         blocks: Blocks of the grid.
+        sync_start: Whether all blocks of the grid must begin together.
     """
 
     kernel: int
@@ -61,6 +62,7 @@ class Task:
     depends: tuple[int, ...]
     block: int = 0
     blocks: int = 1
+    sync_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,8 @@ class _Expansion:
         earlier |= self._follow_data(number, buffers, kernel.tensors)
         depends = self._tasks(earlier)
         self.tasks += (
-            Task(launch.kernel, buffers, scalars, depends, block, blocks) for block in range(blocks)
+            Task(launch.kernel, buffers, scalars, depends, block, blocks, launch.sync_start)
+            for block in range(blocks)
         )
         self._tasks_of.append(range(first, first + blocks))
         if launch.name:
@@ -235,7 +238,8 @@ class _Expansion:
                 f"A launch of {self.host.name!r} must depend on earlier ones, 0 to "
                 f"{len(self._tasks_of) - 1}, not on {number}."
             )
-            raise InputError(message)
+            hint = "launches that wait for later ones, or for themselves, could wait in a circle"
+            raise InputError(message, hint=hint)
         return number
 
     def _tasks(self, launches: set[int]) -> tuple[int, ...]:

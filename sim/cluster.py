@@ -71,7 +71,8 @@ class Prepared:
         """Path ("L1->L0A") to the bytes that each instruction moves that way, int64 [n]."""
         self.macs = costs.macs(kernel)
         self.transfers = transfers(self.decoded)
-        self.code = timing.code_of(self.decoded, costs.occupancy(kernel, target), self.transfers)
+        self.code = timing.code_of(self.decoded, core, target, self.transfers)
+        self._bound: tuple[tuple[int, ...], Table, Line] | None = None
 
     def program(self, task: Task, addresses: Sequence[int], *, max_instructions: int) -> Program:
         """Return what the core runs of a task.
@@ -98,9 +99,16 @@ class Prepared:
             record = fault.record.tolist()
             core = None if self.is_alone else self.core
             raise fault_of(self.decoded.kernel, record[1], record, (), core=core) from None
-        views = bind_views(self.decoded.kernel, addresses)
-        starts = transfer_starts(self.transfers, self.decoded, views)
+        views, starts = self._bind(tuple(addresses))
         return Program(self.core, self.decoded, stream, views, self.code, self.transfers, starts)
+
+    def _bind(self, addresses: tuple[int, ...]) -> tuple[Table, Line]:
+        """Return the views and where transfers begin; for the blocks of a grid, the same ones."""
+        if self._bound is None or self._bound[0] != addresses:
+            views = bind_views(self.decoded.kernel, addresses)
+            starts = transfer_starts(self.transfers, self.decoded, views)
+            self._bound = addresses, views, starts
+        return self._bound[1:]
 
 
 def _moved(kernel: Kernel) -> dict[str, Line]:
@@ -173,7 +181,7 @@ def effects(
                 static = programs[number].stream.static[begin:end]
                 yield number, begin + np.flatnonzero(programs[number].decoded.action[static])
             return
-        timed = timing.run(programs, target=target, l2=L2(0, target.l2_block_bytes))
+        timed = timing.run(programs, target=target, l2=L2(0, target.l2_block_bytes, 0))
         if not timed.finished:
             raise deadlock(programs, timed)
     acting = [np.flatnonzero(p.decoded.action[p.stream.static]) for p in programs]

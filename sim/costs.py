@@ -120,6 +120,21 @@ def occupancy(kernel: Kernel, target: Target) -> Line:
     )
 
 
+def starved(kernel: Kernel, target: Target) -> Line:
+    """Return the cycles that each instruction waits for scales, part of its occupancy, int64 [n]."""
+    return np.array(
+        [
+            mad_starved_cycles(
+                target, m=each["m"], k=each["k"], n=each["n"], bits=ElementType(each["a_type"]).bits
+            )
+            if each.row.timing is TimingClass.MAD
+            else 0
+            for each in kernel.program
+        ],
+        np.int64,
+    )
+
+
 def moved_bytes(kernel: Kernel) -> Line:
     """Return the bytes that each instruction moves, int64 [n]; 0 for what moves none."""
     return np.array([_bytes(kernel, instruction) for instruction in kernel.program], np.int64)

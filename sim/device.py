@@ -1,7 +1,8 @@
-"""A launch on the machine: the tasks of the host program, one after another, on one cluster."""
+"""A launch on the machine: the tasks of the host program on the clusters of the device."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -9,24 +10,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import ClusterCore
 from ..ir.errors import InputError, SimulationFault
 from ..ir.numerics.elements import Summation
-from . import costs, timing
+from . import costs
 from .cluster import effects, fault_in, prepare
 from .core import Core
+from .decode import PIPES
 from .diagnosis import deadlock, leftover_flags, overruns
 from .faultcodes import UNWRITTEN
 from .faults import padding_warning
 from .l2 import L2
 from .matmul import NumericsCube
 from .memory import GlobalMemory
-from .pipe_tables import IDLE
-from .report import CoreRun, SimResult, TaskRun, no_accounts
+from .pipe_tables import ACCOUNT_WORDS, CORES
+from .report import CoreName, CoreRun, SimResult, TaskRun, Traffic
 from .scalar import DEFAULT_MAX_INSTRUCTIONS
+from .task_order import in_step, task_order
+from .timing import Job, run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from .core import Problem
     from .matmul import CubeEngine
     from .scale_recorder import ScaleRecorder
-    from .timing import Program
+    from .timing import DeviceTiming, Program, Timing
 
     Bytes = npt.NDArray[np.uint8]
 
@@ -72,6 +75,7 @@ def simulate(
     functional: bool = True,
     timing: bool = True,
     checks: Checks | str = Checks.ERROR,
+    warm: bool = False,
     sum: Summation | str = Summation.GROUP,  # noqa: A002 - the public name of the choice
     cube: CubeEngine | None = None,
     scales: ScaleRecorder | None = None,
@@ -93,37 +97,37 @@ def simulate(
             them, so that a missing flag shows.
         checks: Whether reads of never-written bytes and flags left over are faults, warnings or
             ignored. What leaves its memory, divides by zero or waits for ever is always a fault.
+        warm: Whether inputs lie in the second-level cache before the launch, as far as they fit there;
+            otherwise it is empty.
         sum: The order in which products meet the accumulator, for the default cube.
         cube: Who multiplies, instead of the default engine.
         scales: Who keeps the scales that every mad finds, if anyone.
         max_instructions: Instructions that each core may execute in a task, scalar ones included.
 
     Raises:
-        InputError: If a buffer or a scalar is missing, unknown or of the wrong size.
+        InputError: If a buffer or a scalar is missing, unknown or of the wrong size, if tasks wait for
+            each other in a circle, or if more blocks must begin together than there are clusters.
         ExecutableError: If an instruction does not suit its view or the machine.
         SimulationFault: If the program does something that the machine cannot do.
     """
     host, graph = executable.entry(entry), executable.expand(entry, scalars)
+    order = task_order(graph.tasks)
     images = _images(host, buffers) if functional else {}
     sizes = {buffer.name: buffer.size_bytes for buffer in graph.buffers}
-    run = _Launch(
-        executable,
-        graph,
-        target,
-        GlobalMemory(sizes, images, filled=functional),
-        cube if cube is not None else NumericsCube(Summation.of(sum)),
-        _Options(functional, timing, Checks.of(checks), max_instructions, Summation.of(sum)),
-        scales,
+    gm = GlobalMemory(sizes, images, filled=functional)
+    options = _Options(functional, timing, Checks.of(checks), max_instructions, warm)
+    summation = Summation.of(sum)
+    cluster = Core(
+        target, gm, cube if cube is not None else NumericsCube(summation), scales, order=summation
     )
-    for index, task in enumerate(graph.tasks):
-        try:
-            run.task(index, task)
-        except SimulationFault as fault:
-            if task.blocks > 1:
-                where = f"it happens in block {task.block} of {task.blocks}"
-                fault.note = where if fault.note is None else f"{fault.note}; {where}"
-            raise
-    return run.result()
+    launch = _Launch(executable, graph, target, gm, cluster, options, scales)
+    launch.prepare()
+    if timing:
+        launch.time(host)
+        order = launch.began_order()
+    if functional:
+        launch.execute(order)
+    return launch.result(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +136,11 @@ class _Options:
     timing: bool
     checks: Checks
     max_instructions: int
-    order: Summation
+    warm: bool
 
 
 class _Launch:
-    """The state of one launch."""
+    """The state of one launch, whose tasks go through `prepare`, `time` and `execute` as a whole."""
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class _Launch:
         graph: TaskGraph,
         target: Target,
         gm: GlobalMemory,
-        engine: CubeEngine,
+        cluster: Core,
         options: _Options,
         scales: ScaleRecorder | None,
     ) -> None:
@@ -152,91 +156,130 @@ class _Launch:
         self.graph = graph
         self.target = target
         self.gm = gm
+        self.cluster = cluster
         self.options = options
         self.scales = scales
-        self.cluster = Core(target, gm, engine, scales, order=options.order)
-        self.l2 = L2(gm.size, target.l2_block_bytes)
-        self.now = costs.launch_cycles(target) if options.timing else 0
-        self.runs: list[TaskRun] = []
+        self.l2 = L2(gm.size, target.l2_block_bytes, target.l2_bytes)
         self.warnings: dict[str, SimulationFault] = {}
         self.macs = self.instructions = 0
         self.moved: dict[str, int] = {}
+        self.programs: list[list[Program]] = []
+        self.timed: DeviceTiming | None = None
         self._prepared = {
             index: prepare(executable.kernels[index], target)
             for index in sorted({task.kernel for task in graph.tasks})
         }
-        used = {each.core for programs in self._prepared.values() for each in programs}
-        self.cores = tuple(sorted(used)) or (ClusterCore.AIC,)
 
-    def task(self, index: int, task: Task) -> None:
-        """Run one task to its end."""
-        prepared = self._prepared[task.kernel]
-        addresses = [self.gm.allocations[name].address for name in task.buffers]
+    def prepare(self) -> None:
+        """Find out what every task runs, and that it stays inside of its memories."""
         limit = self.options.max_instructions
-        programs = [each.program(task, addresses, max_instructions=limit) for each in prepared]
-        for number, each in enumerate(programs):
-            problem = self.cluster.check_bounds(each.decoded, each.stream, each.views)
-            if problem is not None:
-                raise fault_in(programs, number, problem)
-        timed = self._time(programs) if self.options.timing else None
-        if self.scales is not None:
-            self.scales.task = index
-        if self.options.functional:
-            self._execute(programs, timed)
-        cores = tuple(
-            CoreRun(self.cores.index(each.core), each.core, each.decoded, each.stream)
-            for each in programs
-        )
-        run = TaskRun(index, self.now, cores, timed, task.block, task.blocks)
-        self.runs.append(run)
-        self.now += run.cycles
-        for each, program in zip(prepared, programs, strict=True):
-            self._count(each, program)
+        for task in self.graph.tasks:
+            prepared = self._prepared[task.kernel]
+            addresses = [self.gm.allocations[name].address for name in task.buffers]
+            with _in_block(task):
+                programs = [e.program(task, addresses, max_instructions=limit) for e in prepared]
+                for number, each in enumerate(programs):
+                    problem = self.cluster.check_bounds(each.decoded, each.stream, each.views)
+                    if problem is not None:
+                        raise fault_in(programs, number, problem)
+            self.programs.append(programs)
+            for each, program in zip(prepared, programs, strict=True):
+                self._count(each, program)
 
-    def result(self) -> SimResult:
-        """Return what the launch found, after its last task."""
+    def time(self, host: HostProgram) -> None:
+        """Find out when everything happens."""
+        tasks = self.graph.tasks
+        if not tasks:
+            return
+        if self.options.warm:
+            for param in host.params:
+                if param.is_tensor and param.direction.reads:
+                    allocation = self.gm.allocations[param.name]
+                    self.l2.warm(allocation.address, allocation.size)
+        jobs = [
+            Job(programs, task.depends, in_step(task, self.target))
+            for task, programs in zip(tasks, self.programs, strict=True)
+        ]
+        self.timed = run_all(jobs, target=self.target, l2=self.l2)
+        several = len(self.timed.state.clusters) > 1
+        for task, programs, timed in zip(tasks, self.programs, self.timed.tasks, strict=True):
+            if timed.began < 0:
+                continue
+            with _in_block(task):
+                if not timed.finished:
+                    raise deadlock(programs, timed, is_one_of_several=several)
+                for fault in leftover_flags(programs, timed):
+                    self._doubt(fault)
+                if self.options.checks is not Checks.OFF:
+                    limit = self.target.flag_counter_max
+                    for warning in overruns(programs, timed, limit=limit):
+                        self.warnings.setdefault(warning.message, warning)
+
+    def began_order(self) -> list[int]:
+        """Return the tasks in the order in which they began, by number among equals."""
+        if self.timed is None:
+            return []
+        began = [task.began for task in self.timed.tasks]
+        return sorted(range(len(began)), key=began.__getitem__)
+
+    def execute(self, order: Sequence[int]) -> None:
+        """Let the instructions of all tasks have their effects."""
+        for index in order:
+            if self.scales is not None:
+                self.scales.task = index
+            timed = None if self.timed is None else self.timed.tasks[index]
+            with _in_block(self.graph.tasks[index]):
+                self._execute(self.programs[index], timed)
+
+    def result(self, order: Sequence[int]) -> SimResult:
+        """Return what the launch found."""
         outputs = (
             {name: self.gm.view(buffer).copy() for name, buffer in self.graph.outputs.items()}
             if self.options.functional
             else {}
         )
+        launch = costs.launch_cycles(self.target) if self.options.timing else 0
+        timings = self._timings()
+        clusters = [0 if timed is None else timed.cluster for timed in timings]
+        cores = sorted(
+            {
+                CoreName(cluster, program.core)
+                for cluster, programs in zip(clusters, self.programs, strict=True)
+                for program in programs
+            }
+        )
+        number_of = {core: number for number, core in enumerate(cores)}
+        runs: list[TaskRun] = []
+        for index in order:
+            task, timed, cluster = self.graph.tasks[index], timings[index], clusters[index]
+            parts = tuple(
+                CoreRun(
+                    number_of[CoreName(cluster, each.core)], each.core, each.decoded, each.stream,
+                    each.code,
+                )
+                for each in self.programs[index]
+            )  # fmt: skip
+            start = launch + (timed.began if timed is not None else 0)
+            runs.append(TaskRun(index, start, parts, timed, task.block, task.blocks, cluster))
+        timing = self.timed
         return SimResult(
             outputs=outputs,
-            cycles=self.now,
-            launch_cycles=costs.launch_cycles(self.target) if self.options.timing else 0,
-            cores=self.cores,
-            accounts=self._accounts(),
+            cycles=launch + (timing.cycles if timing is not None else 0),
+            launch_cycles=launch,
+            cores=tuple(cores),
+            accounts=_accounts(cores, timing),
             macs=self.macs,
             moved=self.moved,
             instructions=self.instructions,
             warnings=tuple(self.warnings.values()),
-            tasks=tuple(self.runs),
+            tasks=tuple(runs),
+            traffic=None
+            if timing is None
+            else Traffic(self.l2.moved_bytes, self.l2.fetched_bytes, self.l2.written_bytes),
+            warm=self.options.warm,
         )
 
-    def _accounts(self) -> npt.NDArray[np.int64]:
-        """Add up what the pipes did; a core without a program in a task has nothing to do then."""
-        accounts = no_accounts(len(self.cores))
-        for run in self.runs:
-            if run.timing is not None:
-                accounts[:, :, IDLE] += run.cycles
-                for core, account in zip(run.cores, run.timing.accounts, strict=True):
-                    accounts[core.number] += account
-                    accounts[core.number, :, IDLE] -= run.cycles
-        return accounts
-
-    def _time(self, programs: Sequence[Program]) -> timing.Timing:
-        timed = timing.run(programs, target=self.target, l2=self.l2)
-        if not timed.finished:
-            raise deadlock(programs, timed)
-        for fault in leftover_flags(programs, timed):
-            self._doubt(fault)
-        if self.options.checks is not Checks.OFF:
-            limit = self.target.flag_counter_max
-            for warning in overruns(programs, timed, limit=limit):
-                self.warnings.setdefault(warning.message, warning)
-        return timed
-
-    def _execute(self, programs: Sequence[Program], timed: timing.Timing | None) -> None:
+    def _execute(self, programs: Sequence[Program], timed: Timing | None) -> None:
         def on_problem(number: int, problem: Problem) -> None:
             if problem.padding:
                 kernel = programs[number].decoded.kernel
@@ -276,6 +319,28 @@ class _Launch:
         for path, moved in prepared.moved.items():
             if size := int((times * moved).sum()):
                 self.moved[path] = self.moved.get(path, 0) + size
+
+    def _timings(self) -> Sequence[Timing | None]:
+        return [None] * len(self.programs) if self.timed is None else self.timed.tasks
+
+
+@contextmanager
+def _in_block(task: Task) -> Iterator[None]:
+    """Tell with a fault in which block of a grid it happens."""
+    try:
+        yield
+    except SimulationFault as fault:
+        if task.blocks > 1:
+            where = f"it happens in block {task.block} of {task.blocks}"
+            fault.note = where if fault.note is None else f"{fault.note}; {where}"
+        raise
+
+
+def _accounts(cores: Sequence[CoreName], timed: DeviceTiming | None) -> npt.NDArray[np.int64]:
+    """Return what the pipes of some cores did."""
+    if timed is None:
+        return np.zeros((len(cores), PIPES, ACCOUNT_WORDS), np.int64)
+    return timed.accounts[[name.cluster * CORES + name.core for name in cores]]
 
 
 def _images(host: HostProgram, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:

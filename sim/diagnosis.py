@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from .timing import Program, Timing
 
 
-def deadlock(programs: Sequence[Program], timing: Timing) -> SimulationFault:
-    """Return the fault for a run that cannot go on: every waiting pipe, and what it waits for."""
+def deadlock(
+    programs: Sequence[Program], timing: Timing, *, is_one_of_several: bool = False
+) -> SimulationFault:
+    """Return the fault for a task that cannot go on: every waiting pipe, and what it waits for.
+
+    Args:
+        programs: What the cores run.
+        timing: How the task went.
+        is_one_of_several: Whether the launch has work for several clusters; then its own is named.
+    """
     assert not timing.finished, "only a run that stands still has a deadlock"
     run = _Run(programs, timing)
     waits: list[tuple[Span, str]] = []
@@ -40,16 +48,17 @@ def deadlock(programs: Sequence[Program], timing: Timing) -> SimulationFault:
             who = run.of(core, "the scalar unit")
             waits.append((run.span(core, issued), run.scalar_wait(who, core, issued)))
             holds.append(f"{who} has {_instructions(left)} yet to issue")
+    where = f" on cluster {timing.cluster}" if is_one_of_several else ""
     message = (
-        f"Every pipe of kernel {programs[0].decoded.kernel.name!r} must be able to go on, not wait "
-        "for ever: " + "; ".join(text for _, text in waits) + "."
+        f"Every pipe of kernel {programs[0].decoded.kernel.name!r}{where} must be able to go on, not "
+        "wait for ever: " + "; ".join(text for _, text in waits) + "."
     )
     return SimulationFault(message, waits[0][0], note=", ".join(holds))
 
 
 def leftover_flags(programs: Sequence[Program], timing: Timing) -> list[SimulationFault]:
     """Return a fault per flag that is still set when the kernel has ended."""
-    run, counters = _Run(programs, timing), timing.state.counters
+    run, counters = _Run(programs, timing), timing.counters
     found: list[SimulationFault] = []
     for counter in np.flatnonzero(counters[:, PENDING]).tolist():
         count = int(counters[counter, PENDING])
@@ -66,7 +75,7 @@ def leftover_flags(programs: Sequence[Program], timing: Timing) -> list[Simulati
 
 def overruns(programs: Sequence[Program], timing: Timing, *, limit: int) -> list[SimulationFault]:
     """Return a warning per flag counter that exceeded `limit`."""
-    run, overrun = _Run(programs, timing), timing.state.counters[:, OVERRUN]
+    run, overrun = _Run(programs, timing), timing.counters[:, OVERRUN]
     found: list[SimulationFault] = []
     for counter in np.flatnonzero(overrun >= 0).tolist():
         core, record = timing.place(int(overrun[counter]))

@@ -1,4 +1,4 @@
-"""The two ways in which this room compiles a function, and when compiled code is out of date.
+"""The ways in which this room compiles a function, and when compiled code is out of date.
 
 numba keeps compiled code as long as the file of the function is the same. Code of this room has
 functions and numbers of other files compiled into it, so here it is kept as long as all of them
@@ -36,6 +36,15 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
 def inner(function: Callable[P, T]) -> Callable[P, T]:
     """Compile a function that only compiled code calls, which spares its wrappers."""
     return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def lean(function: Callable[P, T]) -> Callable[P, T]:
+    """Compile a function as `inner` does that neither makes arrays nor keeps any.
+
+    It only borrows those that it is given, so that nobody counts who holds them: that would take longer
+    than what such a function does.
+    """
+    return _compile(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _compile(function: Callable[P, T], **options: Any) -> Callable[P, T]:

@@ -1,13 +1,19 @@
-"""The second-level cache: which blocks it holds, and what a transfer finds there."""
+"""The second-level cache: what of GM it holds, and what a transfer finds there.
+
+Blocks come and go as a whole, the least recently used first; within a block, lines are fetched one by
+one, and whole. What is stored stays in the cache, without being fetched before, until its block goes;
+then its lines are written to memory by the transfer that takes the place. A line that another transfer
+has asked for is a hit, but not there before the latency of that miss has passed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
-from .jit import inner
+from .jit import compiled, lean
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,69 +22,230 @@ if TYPE_CHECKING:
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
+    Bits = npt.NDArray[np.uint8]
+
+LINE_BYTES: Final = 512
+"""What the cache fetches at once; the whole block where that is no multiple of it."""
+
+NEWER, OLDER, IS_HELD, LINK_WORDS = 0, 1, 2, 3
+"""Columns of a block: its neighbours in the order of use (-1 for none), and whether it is held."""
+
+NEWEST, OLDEST, HELD, FETCHED, WRITTEN, MOVED, CACHE_WORDS = 0, 1, 2, 3, 4, 5, 6
+"""What the cache knows as a whole: the ends of the order of use, how many blocks it holds, and the bytes
+that it has fetched from memory, written there, and moved from and to the cores."""
 
 _FIX, _MTE3 = int(Pipe.FIX), int(Pipe.MTE3)
 _NONE: Final = -1
 
 
+class Cache(NamedTuple):
+    """The state of the cache.
+
+    Args:
+        links: int64 [blocks of GM, LINK_WORDS].
+        lines: When each line is there, int64 [lines of GM]; -1 if it is not in the cache.
+        stored: Whether each line holds what memory does not, uint8 [lines of GM].
+        whole: int64 [CACHE_WORDS].
+    """
+
+    links: Table
+    lines: Line
+    stored: Bits
+    whole: Line
+
+
 class L2:
-    """Which blocks of GM the second-level cache holds; least recently used go first."""
+    """The cache of a launch, empty at first.
 
-    def __init__(self, gm_bytes: int, block_bytes: int) -> None:
-        self.stamps: Line = np.zeros(gm_bytes // block_bytes + 1, np.int64)
-        self.state: Line = np.zeros(2, np.int64)
-        """A clock and the number of resident blocks."""
+    Args:
+        gm_bytes: Bytes of GM.
+        block_bytes: Bytes of a block.
+        capacity_bytes: Bytes that it holds.
+    """
+
+    def __init__(self, gm_bytes: int, block_bytes: int, capacity_bytes: int) -> None:
+        self.line_bytes = block_bytes if block_bytes % LINE_BYTES else LINE_BYTES
+        self.block_bytes = block_bytes
+        self.blocks = capacity_bytes // block_bytes
+        blocks = gm_bytes // block_bytes + 1
+        lines = blocks * (block_bytes // self.line_bytes)
+        whole = np.zeros(CACHE_WORDS, np.int64)
+        whole[NEWEST] = whole[OLDEST] = _NONE
+        self.cache = Cache(
+            np.zeros((blocks, LINK_WORDS), np.int64),
+            np.full(lines, _NONE, np.int64),
+            np.zeros(lines, np.uint8),
+            whole,
+        )
+
+    def warm(self, address: int, size: int) -> None:
+        """Let bytes of GM lie in the cache before the launch, as far as there is room."""
+        warm_up(
+            address, size, self.line_bytes, self.block_bytes // self.line_bytes, self.blocks,
+            *self.cache,
+        )  # fmt: skip
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Bytes that came from memory, in whole lines."""
+        return int(self.cache.whole[FETCHED])
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that went to memory, in whole lines; what the cache still holds is not among them."""
+        return int(self.cache.whole[WRITTEN])
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that went between the cache and the cores."""
+        return int(self.cache.whole[MOVED])
 
 
-@inner
-def latency_of(
+@compiled
+def warm_up(
+    address: int,
+    size: int,
+    line_bytes: int,
+    lines_of_block: int,
+    capacity: int,
+    links: Table,
+    lines: Line,
+    stored: Bits,
+    whole: Line,
+) -> None:
+    """Fill the cache; see `L2.warm`."""
+    for line in range(address // line_bytes, (address + size - 1) // line_bytes + 1):
+        block = line // lines_of_block
+        if links[block, IS_HELD] or whole[HELD] < capacity:
+            _touch(block, capacity, lines_of_block, links, lines, stored, whole)
+            lines[line] = 0
+
+
+@lean
+def access(
     item: int,
-    record: int,
+    start: int,
+    first_register: int,
+    second_register: int,
+    size_bytes: int,
     pipe: int,
+    now: int,
     transfers: Table,
-    starts: Line,
-    registers: Table,
     setting: Setting,
-    stamps: Line,
-    cache: Line,
-) -> int:
-    """Touch the blocks of a window; return the latency of a read, 0 for a posted write."""
-    start = starts[item] + registers[record, 0] * transfers[item, 2]
-    start = (start + registers[record, 1] * transfers[item, 3]) // 8
+    links: Table,
+    lines: Line,
+    stored: Bits,
+    whole: Line,
+) -> tuple[int, float]:
+    """Touch the lines of a window.
+
+    Args:
+        item: The instruction.
+        start: Bit address of its window where both registers are zero.
+        first_register: Value of its first register operand.
+        second_register: Value of the second.
+        size_bytes: Bytes that it moves.
+        pipe: The pipe that does it.
+        now: When.
+        transfers: What each instruction touches (`decode.transfers`).
+        setting: The machine.
+        links: The blocks.
+        lines: The lines.
+        stored: Which of them hold what memory does not.
+        whole: The cache as a whole.
+
+    Returns:
+        The latency of a read, 0 for a posted write; and the bytes that memory moves for each byte of
+        the transfer.
+    """
+    is_store = pipe in (_FIX, _MTE3)
+    whole[MOVED] += size_bytes
+    if setting.l2_blocks == 0:
+        whole[WRITTEN if is_store else FETCHED] += size_bytes
+        return (0 if is_store else setting.hit_cycles + setting.miss_cycles), 1.0
+    start += first_register * transfers[item, 2] + second_register * transfers[item, 3]
+    start //= 8
     rows, apart, size = transfers[item, 4], transfers[item, 5], transfers[item, 6]
-    last = start + (rows - 1) * apart
-    if start // setting.block_bytes == (last + size - 1) // setting.block_bytes:
-        rows, size = 1, last + size - start
-    missed, previous = False, _NONE
+    if apart == size:
+        rows, size = 1, rows * size
+    lines_of_block = setting.block_bytes // setting.line_bytes
+    arrives, latest, missed, evicted = now + setting.hit_cycles + setting.miss_cycles, now, 0, 0
+    last_line, last_block = _NONE, _NONE
     for row in range(rows):
         address = start + row * apart
-        for block in range(
-            address // setting.block_bytes,
-            (address + size - 1) // setting.block_bytes + 1,
-        ):
-            if block != previous and 0 <= block < stamps.shape[0]:
-                missed |= _touch(block, setting.l2_blocks, stamps, cache)
-            previous = block
-    if pipe in (_FIX, _MTE3):
-        return 0
-    return setting.hit_cycles + (setting.miss_cycles if missed else 0)
-
-
-@inner
-def _touch(block: int, capacity: int, stamps: Line, cache: Line) -> bool:
-    """Make `block` the youngest of the cache; return whether it was not there."""
-    cache[0] += 1
-    missed = stamps[block] == 0
-    if missed and capacity == 0:
-        return True
+        first = max(0, address) // setting.line_bytes
+        beyond = min((address + size - 1) // setting.line_bytes + 1, len(lines))
+        for line in range(first, beyond):
+            if line == last_line:
+                continue
+            last_line, block = line, line // lines_of_block
+            if block != last_block:
+                last_block = block
+                evicted += _touch(
+                    block, setting.l2_blocks, lines_of_block, links, lines, stored, whole
+                )
+            if is_store:
+                stored[line] = 1
+                lines[line] = max(lines[line], 0)
+            elif lines[line] == _NONE:
+                missed += 1
+                lines[line] = arrives
+            else:
+                latest = max(latest, lines[line])
+    whole[FETCHED] += missed * setting.line_bytes
+    whole[WRITTEN] += evicted * setting.line_bytes
+    beside = (missed + evicted) * setting.line_bytes / size_bytes
+    if is_store:
+        return 0, beside
     if missed:
-        if cache[1] == capacity:
-            oldest = _NONE
-            for other in range(stamps.shape[0]):
-                if stamps[other] and (oldest == _NONE or stamps[other] < stamps[oldest]):
-                    oldest = other
-            stamps[oldest] = 0
+        latest = arrives
+    return max(latest - now, setting.hit_cycles), beside
+
+
+@lean
+def _touch(
+    block: int,
+    capacity: int,
+    lines_of_block: int,
+    links: Table,
+    lines: Line,
+    stored: Bits,
+    whole: Line,
+) -> int:
+    """Make `block` the newest; return how many lines another one that goes for it had stored."""
+    evicted = 0
+    if block == whole[NEWEST]:
+        return evicted
+    if links[block, IS_HELD]:
+        _unlink(block, links, whole)
+    else:
+        if whole[HELD] == capacity:
+            oldest = whole[OLDEST]
+            _unlink(oldest, links, whole)
+            links[oldest, IS_HELD] = 0
+            for line in range(oldest * lines_of_block, (oldest + 1) * lines_of_block):
+                evicted += stored[line]
+                stored[line], lines[line] = 0, _NONE
         else:
-            cache[1] += 1
-    stamps[block] = cache[0]
-    return missed
+            whole[HELD] += 1
+        links[block, IS_HELD] = 1
+    links[block, NEWER], links[block, OLDER] = _NONE, whole[NEWEST]
+    if whole[NEWEST] == _NONE:
+        whole[OLDEST] = block
+    else:
+        links[whole[NEWEST], NEWER] = block
+    whole[NEWEST] = block
+    return evicted
+
+
+@lean
+def _unlink(block: int, links: Table, whole: Line) -> None:
+    newer, older = links[block, NEWER], links[block, OLDER]
+    if newer == _NONE:
+        whole[NEWEST] = older
+    else:
+        links[newer, OLDER] = older
+    if older == _NONE:
+        whole[OLDEST] = newer
+    else:
+        links[older, NEWER] = newer

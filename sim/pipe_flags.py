@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .agenda import NEVER, set_due
 from .decode import PIPES
-from .jit import inner
+from .jit import lean
 from .pipe_tables import (
     AWAITED,
     AWAKE,
@@ -30,13 +31,11 @@ if TYPE_CHECKING:
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
 
-NEVER: Final = 1 << 62
-"""The time of what does not happen as things stand."""
 NONE: Final = -1
 """No record, no agent and no counter."""
 
 
-@inner
+@lean
 def wake(agent: int, agents: Table, awake: Line) -> None:
     """Put an agent on the pile of those that are awake, whose first entry counts them."""
     if not agents[agent, AWAKE]:
@@ -45,21 +44,24 @@ def wake(agent: int, agents: Table, awake: Line) -> None:
         awake[awake[0]] = agent
 
 
-@inner
-def after_flag(when: int, slot: int, setting: Setting, counters: Table, records: Table) -> int:
-    """Return when a wait that could begin at `when` ends, or NEVER while nothing is set."""
+@lean
+def after_flag(when: int, slot: int, under_way: int, counters: Table, records: Table) -> int:
+    """Return when a wait that could begin at `when` ends, or NEVER while nothing is set.
+
+    A set takes `under_way` cycles to its wait.
+    """
     fired = counters[slot, FIRST_SET]
     if fired == NONE:
         return NEVER
-    under_way = setting.core_flag_cycles if slot >= setting.core_flags else setting.flag_cycles
     return max(when, int(records[fired, DONE]) + under_way)
 
 
-@inner
+@lean
 def put_set(
     reached: int,
     record: int,
     slot: int,
+    is_between: int,
     setting: Setting,
     agents: Table,
     counters: Table,
@@ -88,17 +90,18 @@ def put_set(
     if behind == NONE:
         counters[slot, LAST_SET] = record
     counters[slot, PENDING] += 1
-    if slot >= setting.core_flags:
+    if is_between:
         _tell_core(reached, slot, setting, agents, counters, records, due)
     elif agents[reached, AWAITED] == slot:
         wake(reached, agents, awake)
 
 
-@inner
+@lean
 def take_set(
     agent: int,
     record: int,
     slot: int,
+    is_between: int,
     setting: Setting,
     agents: Table,
     counters: Table,
@@ -110,12 +113,12 @@ def take_set(
     records[record, PARTNER], records[taken, PARTNER] = taken, record
     counters[slot, FIRST_SET], counters[slot, LAST_TAKEN] = records[taken, NEXT_SET], taken
     counters[slot, PENDING] -= 1
-    if slot >= setting.core_flags:
+    if is_between:
         core = agent // PIPES
         _tell_core(core * PIPES, slot, setting, agents, counters, records, due)
 
 
-@inner
+@lean
 def _tell_core(
     first: int,
     slot: int,
@@ -126,14 +129,13 @@ def _tell_core(
     due: Line,
 ) -> None:
     """Find out anew when those of a core that wait for a flag between cores are due."""
-    if first == NONE:
-        return
     for agent in range(first, first + PIPES):
         if agents[agent, AWAITED] == slot:
-            due[agent] = after_flag(agents[agent, CAME], slot, setting, counters, records)
+            came, under_way = agents[agent, CAME], setting.core_flag_cycles
+            set_due(agent, after_flag(came, slot, under_way, counters, records), due)
 
 
-@inner
+@lean
 def overrun(oldest: int, limit: int, records: Table) -> int:
     """Return the first set of a counter for which `limit` earlier ones had not been taken."""
     record, earlier, ahead = oldest, oldest, 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import FieldKind, Pipe
+from ..codegen.isa.vocabulary import ClusterCore, FieldKind, Pipe
 from .decode import PIPES, Role, flag_text
-from .pipe_tables import ACCOUNT_WORDS, BUSY, PARTNER
+from .pipe_tables import BUSY, BYTES, OCCUPANCY, STARVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..codegen.isa.program import Instruction
-    from ..codegen.isa.vocabulary import ClusterCore
     from ..ir.errors import SimulationFault
     from .decode import Decoded
     from .scalar import Stream
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 EVENT_DTYPE = np.dtype(
     [
-        ("core", np.int16),
+        ("core", np.int32),
         ("pipe", np.int8),
         ("role", np.int8),
         ("start", np.int64),
@@ -43,6 +42,51 @@ EVENT_DTYPE = np.dtype(
 """One event: where, from when to when (cycles since the launch), when its effects were there, which
 instruction of the core's program, which record of its stream, and the number that a set_flag and the
 wait_flag that took it share (-1 for all else)."""
+
+
+class CoreName(NamedTuple):
+    """A core of the device, "0.AIC" as text.
+
+    Attributes:
+        cluster: Number of its cluster.
+        core: Which core of the cluster.
+    """
+
+    cluster: int
+    core: ClusterCore
+
+    def __str__(self) -> str:
+        return f"{self.cluster}.{self.core.name}"
+
+
+class FlagWait(NamedTuple):
+    """How long a pipe waited for a flag in the whole launch.
+
+    Attributes:
+        core: Number of the core that waited, an index into the `cores` of the result.
+        pipe: The pipe that waited.
+        flag: Who sets, who waits, and the id, "MTE2->MTE1 0" or "AIC->AIV0 3".
+        cycles: How long.
+    """
+
+    core: int
+    pipe: Pipe
+    flag: str
+    cycles: int
+
+
+class Traffic(NamedTuple):
+    """Bytes that moved in a launch.
+
+    Attributes:
+        l2_bytes: Between the second-level cache and the cores.
+        fetched_bytes: From memory into the cache, in whole lines.
+        written_bytes: From the cache to memory, in whole lines; without what it still holds.
+    """
+
+    l2_bytes: int
+    fetched_bytes: int
+    written_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +123,14 @@ class CoreRun:
         core: Which core of its cluster.
         decoded: The program that it ran.
         stream: Its resolved instructions.
+        code: What the timing model knows of the program, int64 [n, pipe_tables.CODE_WORDS].
     """
 
     number: int
     core: ClusterCore
     decoded: Decoded
     stream: Stream
+    code: Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +144,7 @@ class TaskRun:
         timing: The times of these cores, in their order, or None if the run was not timed.
         block: Number of the block of its grid.
         blocks: Blocks of the grid.
+        cluster: Number of the cluster that ran it.
     """
 
     index: int
@@ -106,6 +153,7 @@ class TaskRun:
     timing: Timing | None
     block: int = 0
     blocks: int = 1
+    cluster: int = 0
 
     @property
     def cycles(self) -> int:
@@ -122,26 +170,30 @@ class SimResult:
             functional execution.
         cycles: All cycles, the launch included; 0 without timing.
         launch_cycles: Those before the first instruction.
-        cores: The cores of the cluster that the launch has work for.
+        cores: The cores that the launch had work for, cluster by cluster.
         accounts: Per core and pipe, cycles by what the pipe did, int64 [cores, pipes,
             ACCOUNT_WORDS] in the columns of `pipe_tables`; each line sums to `cycles - launch_cycles`.
         macs: Multiplications, valid elements only.
         moved: Path ("L1->L0A") to bytes.
         instructions: Executed instructions, scalar ones included.
         warnings: What is suspicious but was allowed to pass.
-        tasks: The tasks in the order in which they ran.
+        tasks: The tasks in the order in which they began, by number among those that did together.
+        traffic: Bytes that moved beyond the cores; None without timing.
+        warm: Whether inputs lay in the second-level cache before the launch.
     """
 
     outputs: Mapping[str, npt.NDArray[np.uint8]]
     cycles: int
     launch_cycles: int
-    cores: tuple[ClusterCore, ...]
+    cores: tuple[CoreName, ...]
     accounts: Table
     macs: int
     moved: Mapping[str, int]
     instructions: int
     warnings: tuple[SimulationFault, ...]
     tasks: tuple[TaskRun, ...]
+    traffic: Traffic | None = None
+    warm: bool = False
 
     @property
     def pipes(self) -> tuple[dict[str, int], ...]:
@@ -162,6 +214,24 @@ class SimResult:
         return np.concatenate(parts) if parts else np.zeros(0, EVENT_DTYPE)
 
     @cached_property
+    def flag_waits(self) -> tuple[FlagWait, ...]:
+        """What pipes waited for flags, longest first; it adds up to the column FLAG of the accounts."""
+        waited: dict[tuple[int, Pipe, str], int] = {}
+        for run in self.tasks:
+            if run.timing is None:
+                continue
+            for place, part in enumerate(run.cores):
+                times, static = run.timing.times(place), part.stream.static
+                cycles = np.bincount(static, times.end - times.start, minlength=len(part.decoded))
+                for index in np.flatnonzero(part.decoded.role == Role.WAIT).tolist():
+                    pipe = Pipe(int(part.decoded.pipe[index]))
+                    flag = flag_text(int(part.decoded.flags[index]), part.core)
+                    key = part.number, pipe, flag
+                    waited[key] = waited.get(key, 0) + int(cycles[index])
+        found = [FlagWait(*key, cycles) for key, cycles in waited.items() if cycles]
+        return tuple(sorted(found, key=lambda each: (-each.cycles, each[:3])))
+
+    @cached_property
     def timeline(self) -> list[TimelineEvent]:
         """The events as objects that name instructions and source lines."""
         runs = {(run.index, part.number): (run, part) for run in self.tasks for part in run.cores}
@@ -171,16 +241,11 @@ class SimResult:
         ]
 
 
-def no_accounts(cores: int) -> Table:
-    """Return accounts in which nothing has happened yet."""
-    return np.zeros((cores, PIPES, ACCOUNT_WORDS), np.int64)
-
-
 def _events_of(run: TaskRun) -> npt.NDArray[Any]:
     """Return the events of a task, one core's behind another's, as its timing has its records."""
     assert run.timing is not None, "only a timed task has events"
     events = np.concatenate([_events_on(place, run, run.timing) for place in range(len(run.cores))])
-    partner = run.timing.state.records[:, PARTNER]
+    partner = run.timing.partners
     own = np.arange(len(events))
     events["flow"] = np.where(events["role"] == Role.WAIT, partner, np.where(partner >= 0, own, -1))
     return events
@@ -194,10 +259,11 @@ def _events_on(place: int, run: TaskRun, timing: Timing) -> npt.NDArray[Any]:
     events["pipe"], events["role"] = part.decoded.pipe[static], part.decoded.role[static]
     events["instruction"], events["record"] = static, np.arange(len(static))
     is_set = events["role"] == Role.SET
+    launch = run.start - timing.began
     # A set_flag takes no time of its pipe; it is shown when it takes effect.
-    events["start"] = np.where(is_set, times.done, times.start) + run.start
-    events["end"] = np.where(is_set, times.done, times.end) + run.start
-    events["done"] = times.done + run.start
+    events["start"] = np.where(is_set, times.done, times.start) + launch
+    events["end"] = np.where(is_set, times.done, times.end) + launch
+    events["done"] = times.done + launch
     return events
 
 
@@ -212,6 +278,11 @@ def _timeline_event(event: Any, run: TaskRun, part: CoreRun) -> TimelineEvent:
         args |= {"flag": flag_text(int(part.decoded.flags[index]), part.core)}
     else:
         args |= _operands(instruction, part.stream.registers[int(event["record"])].tolist())
+    code = part.code[index]
+    if code[BYTES] and (beside := int(event["end"] - event["start"] - code[OCCUPANCY])):
+        args["memory_cycles"] = beside
+    if code[STARVED]:
+        args["scales_cycles"] = int(code[STARVED])
     if event["done"] != event["end"]:
         args["done_cycle"] = int(event["done"])
     if event["flow"] >= 0:

@@ -309,7 +309,7 @@ def test_a_newer_minor_version_may_have_more_keys():
     header = json.loads(data[28 : 28 + length])
     header["comment"] = "from the future"
     header["kernels"][0]["params"][0]["colour"] = "green"
-    newer = framed(json.dumps(header).encode(), data[28 + length :], minor=3)
+    newer = framed(json.dumps(header).encode(), data[28 + length :], minor=4)
     assert Executable.from_bytes(newer) == PROGRAM
 
 

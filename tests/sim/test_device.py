@@ -348,7 +348,10 @@ def test_host_arithmetic_reaches_the_kernel(bench: Any, rng: Any) -> None:
     case.assert_golden(result.outputs["result"])
 
 
-def test_blocks_run_one_after_another_each_with_its_own_number(bench: Any, rng: Any) -> None:
+@pytest.mark.parametrize("clusters", [1, 2, 32])
+def test_blocks_run_on_as_many_clusters_as_there_are_each_with_its_own_number(
+    bench: Any, rng: Any, clusters: int
+) -> None:
     case = Matmul(bench, rng, 48, 64, 32)
     text = case.text.replace("ldparam x1, p0", "block_idx x1\nmuli x1, x1, 16")
     kernel = bench.kernel(text, case.kernel.params, case.kernel.views, "tile")
@@ -356,14 +359,22 @@ def test_blocks_run_one_after_another_each_with_its_own_number(bench: Any, rng: 
     launch = Launch(0, tensors, (Const(0), Const(0)), Const(3))
     host = HostProgram("main", kernel.tensors, (launch,), (Output("c", "c"),))
     executable = Executable("p", "a5", "", (kernel,), (host,), "main")
-    result = simulate(executable, case.buffers, target=bench.target)
+    target = bench.target.with_settings({"cores": clusters})
+    result = simulate(executable, case.buffers, target=target)
     case.assert_golden(result.outputs["c"])
     assert [(run.index, run.block, run.blocks) for run in result.tasks] == [
         (0, 0, 3), (1, 1, 3), (2, 2, 3),
     ]  # fmt: skip
-    assert [run.start for run in result.tasks[1:]] == [
-        run.start + run.cycles for run in result.tasks[:-1]
+    first, second, third = result.tasks
+    assert first.start == result.launch_cycles
+    assert [run.cluster for run in result.tasks] == [
+        0,
+        min(1, clusters - 1),
+        2 if clusters > 2 else 0,
     ]
+    assert second.start == (first.start if clusters > 1 else first.start + first.cycles)
+    idle = {1: second, 2: first}.get(clusters)
+    assert third.start == (first.start if idle is None else idle.start + idle.cycles)
     assert {event.args["block"] for event in result.timeline} == {f"{b} of 3" for b in range(3)}
 
 

@@ -64,7 +64,7 @@ def test_a_flag_arrives_ten_cycles_after_what_it_waits_for(bench: Any) -> None:
         ("wait_flag", 3, 21),
         ("mad_mx", 21, 174),
     ]
-    assert result.accounts[0, Pipe.M].tolist() == [153, 18, 0, 0, 3]
+    assert result.accounts[0, Pipe.M].tolist() == [153, 18, 0, 0, 0, 0, 3]
 
 
 def test_a_flag_set_long_ago_costs_nothing(bench: Any) -> None:
@@ -99,13 +99,14 @@ def test_the_latency_of_a_load_is_not_its_pipes_and_overlaps(bench: Any) -> None
     assert result.pipes[0]["MTE2"] == 64
 
 
-def test_the_cache_knows_blocks(bench: Any) -> None:
-    # Rows of 128 bytes: 512 rows fill one block of 64 KiB. Addresses begin at 512, hence row 508.
-    text = "\n".join([f"movi x1, {row}\n{FAR_LOAD}\n pipe_barrier pipe=mte2" for row in (0, 16, 600, 540)])  # fmt: skip
+def test_the_cache_knows_lines(bench: Any) -> None:
+    # Rows of 128 bytes, four to a line of 512: rows 16 to 31 are there, 32 to 47 are not.
+    text = "\n".join([f"movi x1, {row}\n{FAR_LOAD}\n pipe_barrier pipe=mte2" for row in (0, 16, 8, 600)])  # fmt: skip
     result = timed(bench, text)
     loads = [event for event in result.timeline if event.name == "gm_to_l1_nz"]
     latencies = [event.args["done_cycle"] - event.end for event in loads]
-    assert latencies == [500, 200, 500, 200]
+    assert latencies == [500, 500, 200, 500]
+    assert result.traffic == (4 * 4096, 3 * 4096 - 2048, 0)
 
 
 def test_a_cache_of_one_block_forgets_the_other(bench: Any) -> None:
@@ -129,7 +130,7 @@ def test_a_barrier_waits_for_what_is_under_way(bench: Any) -> None:
         ("pipe_barrier", 33, 533),
         ("gm_to_l1_nz", 533, 565),
     ]
-    assert result.accounts[0, Pipe.MTE2].tolist() == [64, 0, 500, 0, 765 - 564]
+    assert result.accounts[0, Pipe.MTE2].tolist() == [64, 0, 500, 0, 0, 0, 765 - 564]
     assert result.cycles == 533 + 200 + 32
 
 
@@ -174,7 +175,7 @@ def test_a_full_queue_stalls_the_scalar_unit(bench: Any) -> None:
         ("mad_mx", 460, 613),
         ("l1_to_bias", 155, 165),
     ]
-    assert result.accounts[0, Pipe.S].tolist() == [6, 0, 0, 150, 613 - 156]
+    assert result.accounts[0, Pipe.S].tolist() == [6, 0, 0, 150, 0, 0, 613 - 156]
     roomy = timed(bench, f"{MAD}\n{MAD}\n{MAD}\n{MAD}\n{BIAS}")
     assert spans(roomy)[-1] == ("l1_to_bias", 5, 15)
     assert roomy.accounts[0, Pipe.S, QUEUE] == 0

@@ -235,7 +235,7 @@ def program(bench: Any, text: str, core: ClusterCore, target: Any) -> Program:
         decoded,
         resolve(decoded, ()),
         bound,
-        timing.code_of(decoded, costs.occupancy(kernel, target), transfers),
+        timing.code_of(decoded, core, target, transfers),
         transfers,
         decode.transfer_starts(transfers, decoded, bound),
     )
