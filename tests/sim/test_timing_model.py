@@ -1,7 +1,6 @@
 """The event loop of the pipes against a model that steps through every single cycle."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebox.codegen.executable import Layout, View
-from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind, Pipe
-from scalebox.sim import costs, decode, timing
+from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind
+from scalebox.sim import decode, timing
 from scalebox.sim import pipe_tables as tables
-from scalebox.sim.decode import Role
 from scalebox.sim.l2 import L2
 from scalebox.sim.scalar import resolve
-from scalebox.sim.timing import Program
+from scalebox.sim.timing import Job, Program
 
-QUIET = 400
-"""Cycles without any event after which nothing will ever happen; longer than all work at once."""
+from .slow_device import Core, Counter, Device
 
 BLOCK = 512
 """Bytes of a block of the L2; every view of the kernels lies in one of its own."""
@@ -43,144 +40,6 @@ PIPES = {
     CoreKind.AIC: st.sampled_from(["s", "m", "mte1", "mte2", "fix"]),
     CoreKind.AIV: st.sampled_from(["s", "v", "mte2", "mte3"]),
 }
-
-
-@dataclass
-class Stepped:
-    """One pipe of the stepping model."""
-
-    queue: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    free: int = 0
-    drained: int = 0
-
-
-Counter = tuple[object, ...]
-
-
-@dataclass
-class Shared:
-    """What the cores of the stepping model share: core flags, the cache, the time."""
-
-    target: Any
-    flags: dict[Counter, list[int]] = field(default_factory=dict[Counter, list[int]])
-    blocks: set[int] = field(default_factory=set[int])
-    now: int = 0
-
-
-class Core:
-    """Pipes, queues and flags of one core, one cycle after another."""
-
-    def __init__(self, program: Program, blocks: Mapping[int, int], shared: Shared) -> None:
-        self.program, self.decoded, self.stream = program, program.decoded, program.stream
-        self.blocks, self.shared = blocks, shared
-        self.pipes = {pipe: Stepped() for pipe in range(1, decode.PIPES)}
-        self.times = np.zeros((len(self.stream), 3), np.int64)
-        self.next, self.scalar_free = 0, 0
-
-    @property
-    def has_ended(self) -> bool:
-        return self.next == len(self.stream) and not any(p.queue for p in self.pipes.values())
-
-    @property
-    def end(self) -> int:
-        ends = [p.drained for p in self.pipes.values()] + [p.free for p in self.pipes.values()]
-        return max(self.scalar_free + self.stream.tail, *ends)
-
-    def counter(self, item: int) -> Counter:
-        slot = int(self.decoded.flags[item])
-        if slot < decode.PIPE_FLAG_SLOTS:
-            return (self.program.core, slot)
-        return ("between", *decode.core_flag_of(slot, self.program.core))
-
-    def is_timed(self, item: int) -> bool:
-        """Whether an instruction comes after all else of its cycle, since others may compete."""
-        is_between = int(self.decoded.flags[item]) >= decode.PIPE_FLAG_SLOTS
-        return item in self.blocks or (is_between and self.decoded.role[item] == Role.WAIT)
-
-    def set_flag(self, item: int, done: int) -> None:
-        self.shared.flags.setdefault(self.counter(item), []).append(done)
-
-    def take_flag(self, item: int) -> bool:
-        counter, target = self.counter(item), self.shared.target
-        fired = self.shared.flags.get(counter, [])
-        cycles = target.core_flag_cycles if counter[0] == "between" else target.flag_cycles
-        if not fired or min(fired) + cycles > self.shared.now:
-            return False
-        fired.remove(min(fired))
-        return True
-
-    def acts(self, *, timed: bool) -> bool:
-        """Let the first agent act that can, of those that do something timed or of the others."""
-        return self.scalar_acts(timed) or any(self.pipe_acts(pipe, timed) for pipe in self.pipes)
-
-    def scalar_acts(self, timed: bool) -> bool:
-        if self.next == len(self.stream):
-            return False
-        now = self.shared.now
-        began = self.scalar_free + int(self.stream.gap[self.next])
-        item = int(self.stream.static[self.next])
-        pipe, role = int(self.decoded.pipe[item]), int(self.decoded.role[item])
-        if now < began or timed != (pipe == Pipe.S and self.is_timed(item)):
-            return False
-        if pipe != Pipe.S:
-            queue = self.pipes[pipe].queue
-            if len(queue) == self.shared.target.queue_entries:
-                return False
-            queue.append((self.next, now))
-        else:
-            idle = all(not p.queue and p.drained <= now for p in self.pipes.values())
-            if role == Role.BARRIER_ALL and not idle:
-                return False
-            if role == Role.WAIT and not self.take_flag(item):
-                return False
-            if role == Role.SET:
-                self.set_flag(item, now)
-            self.times[self.next] = began, now, now
-        self.next += 1
-        self.scalar_free = now
-        return True
-
-    def pipe_acts(self, number: int, timed: bool) -> bool:
-        pipe, now = self.pipes[number], self.shared.now
-        if not pipe.queue or now < pipe.free:
-            return False
-        record, entered = pipe.queue[0]
-        item = int(self.stream.static[record])
-        role = int(self.decoded.role[item])
-        if timed != self.is_timed(item) or (role == Role.WAIT and not self.take_flag(item)):
-            return False
-        began, end = max(entered, pipe.free), now
-        if role == Role.EXECUTE:
-            busy, latency = int(self.program.code[item, tables.OCCUPANCY]), 0
-            if number == Pipe.MTE2:
-                missed = self.blocks[item] not in self.shared.blocks
-                latency = self.shared.target.l2_hit_cycles
-                latency += self.shared.target.l2_miss_cycles if missed else 0
-            if item in self.blocks:
-                self.shared.blocks.add(self.blocks[item])
-            end = now + busy
-            pipe.drained = max(now + latency, pipe.drained) + busy
-        elif role == Role.BARRIER:
-            end = max(now, pipe.drained)
-        done = now if role == Role.WAIT else max(end, pipe.drained)
-        if role == Role.SET:
-            self.set_flag(item, done)
-        pipe.free = end
-        pipe.queue.pop(0)
-        self.times[record] = began, end, done
-        return True
-
-
-def step(cores: Sequence[Core], shared: Shared) -> bool:
-    """Go through the cycles; return whether all programs came to their ends."""
-    last = 0
-    while shared.now - last < QUIET:
-        while any(core.acts(timed=False) for core in cores) or any(
-            core.acts(timed=True) for core in cores
-        ):
-            last = shared.now
-        shared.now += 1
-    return all(core.has_ended for core in cores)
 
 
 def own_line(kind: CoreKind) -> st.SearchStrategy[str]:
@@ -247,58 +106,112 @@ def blocks_of(program: Program) -> dict[int, int]:
     return {at: each["view"] for at, each in enumerate(lines) if each.row.has("view")}
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-@settings(max_examples=70)
-@given(
-    data=st.data(),
-    queue_entries=st.integers(1, 5),
-    flag_cycles=st.integers(0, 12),
-    core_flag_cycles=st.integers(0, 30),
-    hit_cycles=st.sampled_from([0, 3, 40]),
-    miss_cycles=st.sampled_from([0, 50]),
-    head=st.integers(0, 9),
+MACHINES = st.fixed_dictionaries(
+    {
+        "queue_entries": st.integers(1, 5),
+        "flag_cycles": st.integers(0, 12),
+        "core_flag_cycles": st.integers(0, 30),
+        "l2_hit_cycles": st.sampled_from([0, 3, 40]),
+        "l2_miss_cycles": st.sampled_from([0, 50]),
+        "mad_head_cycles": st.integers(0, 9),
+        "l2_bytes_per_cycle": st.sampled_from([4.0, 15.0, 2900.0]),
+        "hbm_bytes_per_cycle": st.sampled_from([3.0, 12.5, 970.0]),
+        "drain_fixed_cycles": st.sampled_from([1.0, 11.0]),
+        "drain_row_cycles": st.sampled_from([0.5, 4.59]),
+    }
 )
-def test_the_event_loop_is_the_cycle_by_cycle_model(
-    bench: Any, count: int, data: Any, queue_entries: int, flag_cycles: int, core_flag_cycles: int,
-    hit_cycles: int, miss_cycles: int, head: int,
-) -> None:  # fmt: skip
+FIXED = {"l2_block_bytes": BLOCK, "gm_port_bytes_per_cycle": 10.0}
+
+
+def hold_equal(target: Any, jobs: list[Job], capacity: int) -> None:
+    """Hold the event loop against the stepping model: times, orders, flags, accounts."""
+    l2 = L2((INPUTS + 1) * BLOCK, BLOCK, capacity * BLOCK)
+    timed = timing.run_all(jobs, target=target, l2=l2)
+    blocks = {id(each): blocks_of(each) for job in jobs for each in job.programs}
+    device = Device(target, jobs, blocks, capacity)
+    assert device.step() == timed.finished
+    for number, task in enumerate(timed.tasks):
+        run = device.runs.get(number)
+        if run is None:
+            assert task.began == -1
+            continue
+        assert (task.cluster, task.began, task.ended) == (run.cluster, run.begin, run.end)
+        for place, model in enumerate(run.cores):
+            np.testing.assert_array_equal(np.stack(task.times(place), axis=1), model.times)
+            assert task.issued(place) == model.next
+            if not task.finished:
+                for pipe, stepped in model.pipes.items():
+                    assert task.queue(place, pipe) == [record for record, _ in stepped.queue]
+        left = {counter: len(fired) for counter, fired in run.flags.items() if fired}
+        assert left_over(task, run.cores) == left
+    if not timed.finished:
+        return
+    assert timed.cycles == max(run.end for run in device.runs.values())
+    assert (timed.accounts.sum(axis=2) == timed.cycles).all()
+    assert (timed.accounts >= 0).all()
+    memory = np.zeros((len(timed.accounts), decode.PIPES), np.int64)
+    for run in device.runs.values():
+        for model in run.cores:
+            memory[run.cluster * len(ClusterCore) + model.program.core] += model.memory_cycles
+    np.testing.assert_array_equal(timed.accounts[:, :, tables.MEMORY], memory)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@settings(max_examples=60)
+@given(data=st.data(), machine=MACHINES, capacity=st.sampled_from([0, 1, 2, 4]))
+def test_a_task_is_the_cycle_by_cycle_model(
+    bench: Any, count: int, data: Any, machine: dict[str, Any], capacity: int
+) -> None:
     cores = list(ClusterCore)[:count]
-    target = bench.target.with_settings(
-        {
-            "queue_entries": queue_entries,
-            "flag_cycles": flag_cycles,
-            "core_flag_cycles": core_flag_cycles,
-            "l2_hit_cycles": hit_cycles,
-            "l2_miss_cycles": miss_cycles,
-            "l2_block_bytes": BLOCK,
-            "mad_head_cycles": head,
-            "gm_port_bytes_per_cycle": 10.0,
-            "drain_fixed_cycles": 11.0,
-        }
-    )
+    target = bench.target.with_settings(machine | FIXED)
     texts = data.draw(programs(cores))
     running = [program(bench, text, core, target) for text, core in zip(texts, cores, strict=True)]
-    timed = timing.run(running, target=target, l2=L2((INPUTS + 1) * BLOCK, BLOCK))
+    hold_equal(target, [Job(running)], capacity)
 
-    shared = Shared(target)
-    models = [Core(each, blocks_of(each), shared) for each in running]
-    assert step(models, shared) == timed.finished
-    for number, model in enumerate(models):
-        np.testing.assert_array_equal(np.stack(timed.times(number), axis=1), model.times)
-        assert timed.issued(number) == model.next
-        for pipe, stepped in model.pipes.items():
-            assert timed.queue(number, pipe) == [record for record, _ in stepped.queue]
-    left = {counter: len(fired) for counter, fired in shared.flags.items() if fired}
-    assert left_over(timed, models) == left
-    if timed.finished:
-        assert timed.cycles == max(model.end for model in models)
-        assert (timed.accounts.sum(axis=2) == timed.cycles).all()
-        assert (timed.accounts >= 0).all()
+
+@st.composite
+def job_lists(draw: st.DrawFn, kernels: int) -> list[tuple[int, tuple[int, ...], int]]:
+    """Return kernel, tasks waited for, and blocks that begin together for the tasks of a launch."""
+    found: list[tuple[int, tuple[int, ...], int]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        depends = tuple(n for n in range(len(found)) if draw(st.sampled_from([True, False, False])))
+        kernel, blocks = draw(st.integers(0, kernels - 1)), draw(st.integers(1, 2))
+        in_step = draw(st.booleans())
+        found += [(kernel, depends, blocks - n if in_step else 1) for n in range(blocks)]
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(),
+    machine=MACHINES,
+    capacity=st.sampled_from([0, 1, 2, 4]),
+    clusters=st.integers(2, 3),
+)
+def test_a_launch_is_the_cycle_by_cycle_model(
+    bench: Any, data: Any, machine: dict[str, Any], capacity: int, clusters: int
+) -> None:
+    target = bench.target.with_settings(machine | FIXED | {"cores": clusters})
+    kernels: list[list[Program]] = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        cores = data.draw(
+            st.lists(st.sampled_from(ClusterCore), min_size=1, max_size=2, unique=True)
+        )
+        cores = sorted(cores)
+        texts = data.draw(programs(cores))
+        kernels.append(
+            [program(bench, text, core, target) for text, core in zip(texts, cores, strict=True)]
+        )
+    jobs = [
+        Job(kernels[kernel], depends, in_step)
+        for kernel, depends, in_step in data.draw(job_lists(len(kernels)))
+    ]
+    hold_equal(target, jobs, capacity)
 
 
 def left_over(timed: timing.Timing, models: Sequence[Core]) -> dict[Counter, int]:
     found: dict[Counter, int] = {}
-    for line in timed.state.counters[timed.state.counters[:, tables.PENDING] > 0]:
+    for line in timed.counters[timed.counters[:, tables.PENDING] > 0]:
         core, record = timed.place(int(line[tables.LAST_SET]))
         counter = models[core].counter(int(models[core].stream.static[record]))
         found[counter] = int(line[tables.PENDING])
@@ -317,7 +230,7 @@ def test_a_counter_overruns_at_the_first_set_that_it_cannot_hold(
     lines += ["wait"] * (lines.count("set") - lines.count("wait"))
     target = bench.target.with_settings({"flag_counter_max": limit})
     running = program(bench, "\n".join(texts[each] for each in lines), ClusterCore.AIC, target)
-    timed = timing.run([running], target=target, l2=L2(0, BLOCK))
+    timed = timing.run([running], target=target, l2=L2(0, BLOCK, 0))
     if not timed.finished:
         return
     ends = timed.times(0).end
@@ -328,5 +241,5 @@ def test_a_counter_overruns_at_the_first_set_that_it_cannot_hold(
         for number, at in enumerate(sets, start=1)
         if number - sum(end <= ends[at] for end in waits) > limit
     ]
-    overruns = timed.state.counters[:, tables.OVERRUN]
+    overruns = timed.counters[:, tables.OVERRUN]
     assert overruns[overruns >= 0].tolist() == expected[:1]
