@@ -43,7 +43,8 @@ class Cache(NamedTuple):
 
     Args:
         links: int64 [blocks of GM, LINK_WORDS].
-        lines: When each line is there, int64 [lines of GM]; -1 if it is not in the cache.
+        lines: The cycle before which each line is not there, plus 1, int64 [lines of GM]; 0 if it is not in
+            the cache.
         stored: Whether each line holds what memory does not, uint8 [lines of GM].
         whole: int64 [CACHE_WORDS].
     """
@@ -73,7 +74,7 @@ class L2:
         whole[NEWEST] = whole[OLDEST] = _NONE
         self.cache = Cache(
             np.zeros((blocks, LINK_WORDS), np.int64),
-            np.full(lines, _NONE, np.int64),
+            np.zeros(lines, np.int64),
             np.zeros(lines, np.uint8),
             whole,
         )
@@ -118,7 +119,7 @@ def warm_up(
         block = line // lines_of_block
         if links[block, IS_HELD] or whole[HELD] < capacity:
             _touch(block, capacity, lines_of_block, links, lines, stored, whole)
-            lines[line] = 0
+            lines[line] = 1
 
 
 @lean
@@ -186,12 +187,12 @@ def access(
                 )
             if is_store:
                 stored[line] = 1
-                lines[line] = max(lines[line], 0)
-            elif lines[line] == _NONE:
+                lines[line] = max(lines[line], 1)
+            elif lines[line] == 0:
                 missed += 1
-                lines[line] = arrives
+                lines[line] = arrives + 1
             else:
-                latest = max(latest, lines[line])
+                latest = max(latest, lines[line] - 1)
     whole[FETCHED] += missed * setting.line_bytes
     whole[WRITTEN] += evicted * setting.line_bytes
     beside = (missed + evicted) * setting.line_bytes / size_bytes
@@ -225,7 +226,7 @@ def _touch(
             links[oldest, IS_HELD] = 0
             for line in range(oldest * lines_of_block, (oldest + 1) * lines_of_block):
                 evicted += stored[line]
-                stored[line], lines[line] = 0, _NONE
+                stored[line], lines[line] = 0, 0
         else:
             whole[HELD] += 1
         links[block, IS_HELD] = 1
