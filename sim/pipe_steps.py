@@ -158,18 +158,8 @@ def run_pipe(
     agent: int,
     in_time: bool,
     code: Table,
-    transfers: Table,
-    starts: Line,
     static: Line,
-    registers: Table,
     setting: Setting,
-    links: Table,
-    lines: Line,
-    stored: Bits,
-    whole: Line,
-    flows: Table,
-    rates: Floats,
-    common: Line,
     cores: Table,
     agents: Table,
     places: Table,
@@ -194,39 +184,16 @@ def run_pipe(
         role, is_between, slot = code[item, ROLE], code[item, IS_BETWEEN], 0
         began = max(records[record, ENTERED], free)
         first, done = began, drained
-        is_flowing = False
         if role == _EXECUTE:
-            busy = code[item, OCCUPANCY]
             if code[item, BYTES]:
-                if not in_time:
-                    set_due(agent, began, due)
-                    break
-                latency, missed = access(
-                    item,
-                    starts[cores[core, STARTS] + static[record]],
-                    registers[record, 0],
-                    registers[record, 1],
-                    code[item, BYTES],
-                    code[item, PIPE],
-                    began,
-                    transfers,
-                    setting,
-                    links,
-                    lines,
-                    stored,
-                    whole,
-                )
-                size = code[item, BYTES]
-                begin(began, agent, core, busy, size, missed, flows, rates, common)
-                agents[agent, FLOWING], agents[agent, LATENCY] = record, latency
-                is_flowing = True
-            else:
-                starved = code[item, STARVED]
-                free = began + busy
-                done = max(began, drained) + busy
-                drained = done
-                accounts[agent, BUSY] += busy - starved
-                accounts[agent, SCALES] += starved
+                set_due(agent, began, due)
+                break
+            busy, starved = code[item, OCCUPANCY], code[item, STARVED]
+            free = began + busy
+            done = max(began, drained) + busy
+            drained = done
+            accounts[agent, BUSY] += busy - starved
+            accounts[agent, SCALES] += starved
         elif role == _WAIT:
             under_way = setting.core_flag_cycles if is_between else setting.flag_cycles
             slot = int(code[item, SLOT] + (between if is_between else own))
@@ -252,8 +219,6 @@ def run_pipe(
         if held == setting.queue_entries:
             wake(core * PIPES, agents, awake)
         held -= 1
-        if is_flowing:
-            break
         records[record, END], records[record, DONE] = free, max(free, done)
         finished += 1
         if role == _WAIT:
@@ -266,10 +231,64 @@ def run_pipe(
             )
     agents[agent, HEAD], agents[agent, HELD] = place, held
     agents[agent, FREE], agents[agent, DRAINED] = free, drained
-    if not held and cores[core, AT_BARRIER] and agents[agent, FLOWING] == NONE:
+    if not held and cores[core, AT_BARRIER]:
         wake(core * PIPES, agents, awake)
     if finished:
         leave(core, finished, cores, agents, clusters, due)
+
+
+@lean
+def begin_transfer(
+    agent: int,
+    now: int,
+    code: Table,
+    transfers: Table,
+    starts: Line,
+    static: Line,
+    registers: Table,
+    setting: Setting,
+    links: Table,
+    lines: Line,
+    stored: Bits,
+    whole: Line,
+    flows: Table,
+    rates: Floats,
+    common: Line,
+    cores: Table,
+    agents: Table,
+    places: Table,
+    records: Table,
+    awake: Line,
+) -> None:
+    """Let a pipe take the transfer that heads its queue."""
+    core, place = agent // PIPES, agents[agent, HEAD]
+    record = int(places[agent, place])
+    line = static[record]
+    item = int(cores[core, CODE] + line)
+    size = code[item, BYTES]
+    latency, missed = access(
+        item,
+        starts[cores[core, STARTS] + line],
+        registers[record, 0],
+        registers[record, 1],
+        size,
+        code[item, PIPE],
+        now,
+        transfers,
+        setting,
+        links,
+        lines,
+        stored,
+        whole,
+    )
+    begin(now, agent, core, code[item, OCCUPANCY], size, missed, flows, rates, common)
+    agents[agent, FLOWING], agents[agent, LATENCY] = record, latency
+    records[record, START] = now
+    places[agent, place] = now
+    if agents[agent, HELD] == setting.queue_entries:
+        wake(core * PIPES, agents, awake)
+    agents[agent, HELD] -= 1
+    agents[agent, HEAD] = 0 if place + 1 == setting.queue_entries else place + 1
 
 
 @lean

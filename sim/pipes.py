@@ -34,7 +34,7 @@ from .flows import (
 )
 from .jit import compiled, lean
 from .pipe_flags import NONE, overrun
-from .pipe_steps import end_transfer, run_pipe, run_scalar
+from .pipe_steps import begin_transfer, end_transfer, run_pipe, run_scalar
 from .pipe_tables import (
     ACCOUNT_WORDS,
     AWAITED,
@@ -115,6 +115,12 @@ def simulate_pipes(feed: Feed, plan: Plan, setting: Setting, cache: Cache, state
                 idle_count += 1
                 set_due(dispatcher, now, due)
                 continue
+        if now != NEVER and agents[agent, AWAITED] == NONE:
+            begin_transfer(
+                agent, now, code, transfers, starts, static, registers, setting, links, lines, stored,
+                whole, flows, rates, common, cores, agents, places, records, awake,
+            )  # fmt: skip
+            continue
         agents[agent, AWAITED] = NONE
         if agent % PIPES == _S:
             run_scalar(
@@ -139,18 +145,8 @@ def simulate_pipes(feed: Feed, plan: Plan, setting: Setting, cache: Cache, state
                 agent,
                 now != NEVER,
                 code,
-                transfers,
-                starts,
                 static,
-                registers,
                 setting,
-                links,
-                lines,
-                stored,
-                whole,
-                flows,
-                rates,
-                common,
                 cores,
                 agents,
                 places,
