@@ -17,6 +17,7 @@ from scalebox.codegen.executable import (
 )
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.vocabulary import CoreKind
+from scalebox.sim.report import CoreName
 
 CUBE = """
     gm_to_l1_nz v0, x0, x0, l1[0], rows=16, cols=16, l1_rows=16
@@ -82,7 +83,7 @@ def test_the_table_names_the_cores_and_tells_their_pipes_apart(
     assert table[0] == "AIC, the cube core"
     assert table[6] == "AIV0, the first vector core"
     for share in report.pipes:
-        busy = result.pipes[result.simulation.cores.index(share.core)][share.name]
+        busy = result.pipes[result.simulation.cores.index(CoreName(0, share.core))][share.name]
         assert share.busy_cycles == busy
         assert share.busy == busy / report.work_cycles
 
@@ -91,7 +92,7 @@ def test_the_peak_is_that_of_the_cubes_on_the_operands_that_they_multiply(
     result: scalebox.app.api.Result,
 ) -> None:
     found = report_of(result).as_json()
-    assert found["cores"] == ["AIC", "AIV0"]
+    assert found["cores"] == ["0.AIC", "0.AIV0"]
     assert len(found["pipes"]) == 2
     # A step takes 16 of K where elements have 16 bits.
     assert found["peak_macs_per_cycle"] == 16 * 16 * 16
@@ -101,7 +102,7 @@ def test_a_vector_kernel_has_no_line_of_multiplications() -> None:
     text = VECTOR.replace("wait_core_flag pipe=v, of=aic, id=0", "v_fill ub[0], x0, type=fp32, dst_skip=0, rows=16, cols=16, dst_pitch=2")  # fmt: skip
     report = report_of(run(kernel(core=CoreKind.AIV, text=text)))
     assert not any(line.startswith("MACs") for line in report.lines())
-    assert report.as_json()["cores"] == ["AIV0"]
+    assert report.as_json()["cores"] == ["0.AIV0"]
 
 
 def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
@@ -112,7 +113,7 @@ def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
         for record in trace["traceEvents"]
         if record["name"] == "process_name"
     }
-    assert names == {1: "core 0: AIC", 2: "core 1: AIV0"}
+    assert names == {1: "core 0: 0.AIC", 2: "core 1: 0.AIV0"}
     flags = [record for record in trace["traceEvents"] if record["ph"] in ("s", "f")]
     assert {record["pid"] for record in flags} == {1, 2}
 

@@ -57,7 +57,9 @@ def test_a_grid_over_blocks_of_rows_runs_bit_for_bit(through: Through) -> None:
     assert [(run.block, run.blocks) for run in result.simulation.tasks] == [
         (0, 4), (1, 4), (2, 4), (3, 4),
     ]  # fmt: skip
-    assert result.cycles == result.simulation.launch_cycles + sum(
+    assert [run.cluster for run in result.simulation.tasks] == [0, 1, 2, 3]
+    assert {run.start for run in result.simulation.tasks} == {result.simulation.launch_cycles}
+    assert result.cycles == result.simulation.launch_cycles + max(
         run.cycles for run in result.simulation.tasks
     )
 
