@@ -9,7 +9,7 @@ kernel of it, and of the loop a launch of that kernel with BLOCKS blocks, `i` be
 block. What the body uses from around it, such as `col` here, becomes a parameter. The offsets of the
 scales must lie on box borders in every block; the compiler follows them through both argument lists.
 
-On the one core of this machine model the blocks run one after another.
+The blocks run at once, each on a cluster of its own, as long as the machine has as many (`cores`).
 """
 
 from scalebox.ir import language as pl
