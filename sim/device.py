@@ -29,7 +29,7 @@ from .task_order import in_step, task_order
 from .timing import Job, run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -325,7 +325,7 @@ class _Launch:
 
 
 @contextmanager
-def _in_block(task: Task) -> Iterator[None]:
+def _in_block(task: Task) -> Generator[None]:
     """Tell with a fault in which block of a grid it happens."""
     try:
         yield

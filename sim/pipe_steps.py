@@ -263,12 +263,12 @@ def begin_transfer(
     """Let a pipe take the transfer that heads its queue."""
     core, place = agent // PIPES, agents[agent, HEAD]
     record = int(places[agent, place])
-    line = static[record]
+    line = int(static[record])
     item = int(cores[core, CODE] + line)
     size = code[item, BYTES]
     latency, missed = access(
         item,
-        starts[cores[core, STARTS] + line],
+        int(starts[int(cores[core, STARTS]) + line]),
         registers[record, 0],
         registers[record, 1],
         size,

@@ -202,10 +202,8 @@ def test_a_launch_is_the_cycle_by_cycle_model(
         kernels.append(
             [program(bench, text, core, target) for text, core in zip(texts, cores, strict=True)]
         )
-    jobs = [
-        Job(kernels[kernel], depends, in_step)
-        for kernel, depends, in_step in data.draw(job_lists(len(kernels)))
-    ]
+    drawn: list[tuple[int, tuple[int, ...], int]] = data.draw(job_lists(len(kernels)))
+    jobs = [Job(kernels[kernel], depends, in_step) for kernel, depends, in_step in drawn]
     hold_equal(target, jobs, capacity)
 
 
