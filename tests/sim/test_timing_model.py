@@ -1,6 +1,7 @@
 """The event loop of the pipes against a model that steps through every single cycle."""
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,15 @@ VECTOR_WORK = (
     "ub_to_l1 ub[0], l1[0], lines=1, units=1, ub_pitch=1, l1_pitch=1",
 )
 WORK = {CoreKind.AIC: CUBE_WORK, CoreKind.AIV: VECTOR_WORK}
-PIPES = {
-    CoreKind.AIC: st.sampled_from(["s", "m", "mte1", "mte2", "fix"]),
-    CoreKind.AIV: st.sampled_from(["s", "v", "mte2", "mte3"]),
+TRANSFERS = {
+    kind: [line for line in lines if line.startswith(("gm_", "l0c_", "ub_to_gm"))]
+    for kind, lines in WORK.items()
 }
+OWN_PIPES = {
+    CoreKind.AIC: ["s", "m", "mte1", "mte2", "fix"],
+    CoreKind.AIV: ["s", "v", "mte2", "mte3"],
+}
+PIPES = {kind: st.sampled_from(pipes) for kind, pipes in OWN_PIPES.items()}
 
 
 def own_line(kind: CoreKind) -> st.SearchStrategy[str]:
@@ -123,7 +129,7 @@ MACHINES = st.fixed_dictionaries(
 FIXED = {"l2_block_bytes": BLOCK, "gm_port_bytes_per_cycle": 10.0}
 
 
-def hold_equal(target: Any, jobs: list[Job], capacity: int) -> None:
+def hold_equal(target: Any, jobs: list[Job], capacity: int) -> timing.DeviceTiming:
     """Hold the event loop against the stepping model: times, orders, flags, accounts."""
     l2 = L2((INPUTS + 1) * BLOCK, BLOCK, capacity * BLOCK)
     timed = timing.run_all(jobs, target=target, l2=l2)
@@ -145,7 +151,7 @@ def hold_equal(target: Any, jobs: list[Job], capacity: int) -> None:
         left = {counter: len(fired) for counter, fired in run.flags.items() if fired}
         assert left_over(task, run.cores) == left
     if not timed.finished:
-        return
+        return timed
     assert timed.cycles == max(run.end for run in device.runs.values())
     assert (timed.accounts.sum(axis=2) == timed.cycles).all()
     assert (timed.accounts >= 0).all()
@@ -154,6 +160,7 @@ def hold_equal(target: Any, jobs: list[Job], capacity: int) -> None:
         for model in run.cores:
             memory[run.cluster * len(ClusterCore) + model.program.core] += model.memory_cycles
     np.testing.assert_array_equal(timed.accounts[:, :, tables.MEMORY], memory)
+    return timed
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -169,42 +176,65 @@ def test_a_task_is_the_cycle_by_cycle_model(
     hold_equal(target, [Job(running)], capacity)
 
 
-@st.composite
-def job_lists(draw: st.DrawFn, kernels: int) -> list[tuple[int, tuple[int, ...], int]]:
-    """Return kernel, tasks waited for, and blocks that begin together for the tasks of a launch."""
-    found: list[tuple[int, tuple[int, ...], int]] = []
-    for _ in range(draw(st.integers(1, 4))):
-        depends = tuple(n for n in range(len(found)) if draw(st.sampled_from([True, False, False])))
-        kernel, blocks = draw(st.integers(0, kernels - 1)), draw(st.integers(1, 2))
-        in_step = draw(st.booleans())
-        found += [(kernel, depends, blocks - n if in_step else 1) for n in range(blocks)]
-    return found
+def busy_programs(rng: Random, cores: Sequence[ClusterCore]) -> list[str]:
+    """Return programs that come to their ends: mostly transfers, and every set before its wait."""
+    texts: list[list[str]] = [[] for _ in cores]
+    for _ in range(rng.randint(1, 14)):
+        place, other = rng.randrange(len(cores)), rng.randrange(len(cores))
+        kind = cores[place].kind
+        pipes = OWN_PIPES[kind]
+        match rng.randrange(6):
+            case 0:
+                line = rng.choice([*WORK[kind], "nop"])
+            case 1:
+                source, destination = rng.sample(pipes, 2)
+                flag = f"src={source}, dst={destination}, id=0"
+                line = f"set_flag {flag}\nwait_flag {flag}"
+            case 2:
+                line = f"pipe_barrier pipe={rng.choice([*pipes, 'all'])}"
+            case _:
+                line = rng.choice(TRANSFERS[kind])
+        texts[place].append(line)
+        if other != place and rng.randrange(2):
+            to, of = cores[other].name.lower(), cores[place].name.lower()
+            waiter = rng.choice(OWN_PIPES[cores[other].kind])
+            texts[place].append(f"set_core_flag pipe={rng.choice(pipes)}, to={to}, id=0")
+            texts[other].append(f"wait_core_flag pipe={waiter}, of={of}, id=0")
+    return ["\n".join(lines) for lines in texts]
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    data=st.data(),
-    machine=MACHINES,
-    capacity=st.sampled_from([0, 1, 2, 4]),
-    clusters=st.integers(2, 3),
-)
-def test_a_launch_is_the_cycle_by_cycle_model(
-    bench: Any, data: Any, machine: dict[str, Any], capacity: int, clusters: int
-) -> None:
-    target = bench.target.with_settings(machine | FIXED | {"cores": clusters})
+@pytest.mark.parametrize("seed", range(60))
+def test_a_launch_is_the_cycle_by_cycle_model(bench: Any, seed: int) -> None:
+    rng = Random(seed)
+    target = bench.target.with_settings(
+        FIXED
+        | {
+            "cores": rng.randint(2, 3),
+            "queue_entries": rng.randint(1, 5),
+            "flag_cycles": rng.randint(0, 12),
+            "core_flag_cycles": rng.randint(0, 30),
+            "l2_hit_cycles": rng.choice([0, 3, 40]),
+            "l2_miss_cycles": rng.choice([0, 50]),
+            "l2_bytes_per_cycle": rng.choice([4.0, 15.0, 25.0, 2900.0]),
+            "hbm_bytes_per_cycle": rng.choice([3.0, 12.5, 60.0, 970.0]),
+            "drain_fixed_cycles": rng.choice([1.0, 11.0]),
+            "drain_row_cycles": rng.choice([0.5, 4.59]),
+        }
+    )
     kernels: list[list[Program]] = []
-    for _ in range(data.draw(st.integers(1, 2))):
-        cores = data.draw(
-            st.lists(st.sampled_from(ClusterCore), min_size=1, max_size=2, unique=True)
-        )
-        cores = sorted(cores)
-        texts = data.draw(programs(cores))
+    for _ in range(rng.randint(1, 3)):
+        cores = sorted(rng.sample(list(ClusterCore), rng.randint(1, 2)))
+        texts = busy_programs(rng, cores)
         kernels.append(
             [program(bench, text, core, target) for text, core in zip(texts, cores, strict=True)]
         )
-    drawn: list[tuple[int, tuple[int, ...], int]] = data.draw(job_lists(len(kernels)))
-    jobs = [Job(kernels[kernel], depends, in_step) for kernel, depends, in_step in drawn]
-    hold_equal(target, jobs, capacity)
+    jobs: list[Job] = []
+    for _ in range(rng.randint(2, 6)):
+        depends = tuple(number for number in range(len(jobs)) if not rng.randrange(5))
+        kernel, blocks, in_step = rng.choice(kernels), rng.randint(1, 2), rng.randrange(2)
+        jobs += [Job(kernel, depends, blocks - n if in_step else 1) for n in range(blocks)]
+    timed = hold_equal(target, jobs, rng.choice([0, 1, 2, 4]))
+    assert timed.finished
 
 
 def left_over(timed: timing.Timing, models: Sequence[Core]) -> dict[Counter, int]:
