@@ -15,6 +15,7 @@ import pytest
 import scalebox
 from scalebox import ir
 from scalebox.app.kernel_file import load_kernel_file
+from scalebox.app.replay import replay
 from scalebox.ir import passes
 from scalebox.ir.core import Program
 from scalebox.ir.target import load_target
@@ -119,6 +120,21 @@ def test_timing_and_function_can_be_had_apart(gemm: Gemm, inputs: dict[str, Arra
     assert (timed.cycles, timed.pipes, dict(timed.outputs)) == (both.cycles, both.pipes, {})
     assert computed.cycles == 0
     assert scalebox.compare(computed.outputs, both.outputs)
+
+
+def test_inputs_may_lie_in_the_cache_before_the_launch(
+    gemm: Gemm, inputs: dict[str, Array], tmp_path: Path
+) -> None:
+    cold, warm = (scalebox.run(gemm(32, 256, 64), inputs, warm=warm) for warm in (False, True))
+    assert warm.cycles < cold.cycles
+    assert (cold.simulation.warm, warm.simulation.warm) == (False, True)
+    assert cold.simulation.traffic is not None
+    assert cold.simulation.traffic.fetched_bytes > 0
+    assert warm.simulation.traffic is not None
+    assert warm.simulation.traffic.fetched_bytes == 0
+    np.testing.assert_array_equal(warm.outputs["c"], cold.outputs["c"])
+    warm.save(tmp_path / "run")
+    assert replay(tmp_path / "run").result.cycles == warm.cycles
 
 
 def test_two_runs_do_not_share_arrays(gemm: Gemm, inputs: dict[str, Array]) -> None:

@@ -183,6 +183,7 @@ def test_a_damaged_executable_in_a_bundle_is_noticed(
         ["--entry", "main"],
         ["--seed", "0"],
         ["--timing-only"],
+        ["--warm"],
         ["--checks", "error"],
         ["--sum", "group"],
     ],

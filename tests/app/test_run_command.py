@@ -37,6 +37,15 @@ def test_every_example_equals_golden(example: str, capsys: Shown) -> None:
 
 
 @pytest.mark.usefixtures("examples")
+def test_warm_inputs_come_sooner(capsys: Shown) -> None:
+    cycles: list[int] = []
+    for options in ([], ["--warm"]):
+        assert main(["run", "examples/mx_gemv.py", "--timing-only", "--json", *options]) == 0
+        cycles.append(answer(capsys)["cycles"])
+    assert cycles[1] < cycles[0]
+
+
+@pytest.mark.usefixtures("examples")
 def test_a_shell_sees_the_same() -> None:
     child = subprocess.run(
         [sys.executable, "-m", "scalebox", "run", "examples/mx_matmul.py"],

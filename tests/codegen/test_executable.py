@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,7 +70,7 @@ MAIN = HostProgram(
             Const(1),
             (If(Variable("i"), (Launch(0, ("a", "u"), (Variable("i"),)),)),),
         ),
-        Launch(0, ("a", "out"), (Const(0),), Variable("n"), (Const(0),), "first"),
+        Launch(0, ("a", "out"), (Const(0),), Variable("n"), (Const(0),), "first", sync_start=True),
         Join("both", (Variable("first"), Const(1))),
         While(Binary(BinaryOp.GT, Variable("x"), Const(0)), (Assign("x", Const(0)),)),
     ),
@@ -301,6 +301,31 @@ def test_a_deeply_nested_value_is_refused_without_being_shown_in_full():
         deep = [deep]
     with pytest.raises(ExecutableError, match=r"name must be a string, not \[\[\[\.\.\.\]\]\]"):
         Executable.from_bytes(changed(edit("name", deep)))
+
+
+def test_a_file_from_before_sync_start_launches_without_it():
+    def as_before(node: Any) -> None:
+        match node:
+            case list():
+                for each in cast("list[Any]", node):
+                    as_before(each)
+            case dict():
+                cast("dict[str, Any]", node).pop("sync_start", None)
+                for each in cast("dict[str, Any]", node).values():
+                    as_before(each)
+            case _:
+                pass
+
+    data = PROGRAM.to_bytes()
+    length = PREAMBLE.unpack_from(data)[3]
+    header = json.loads(data[28 : 28 + length])
+    as_before(header["entries"])
+    text = json.dumps(header).encode()
+    older = Executable.from_bytes(framed(text, data[28 + length :], minor=2))
+    launches = [each for each in older.entries[0].body if isinstance(each, Launch)]
+    assert [launch.sync_start for launch in launches] == [False]
+    with pytest.raises(ExecutableError, match="must have the key 'sync_start', which is missing"):
+        Executable.from_bytes(framed(text, data[28 + length :], minor=3))
 
 
 def test_a_newer_minor_version_may_have_more_keys():

@@ -25,6 +25,20 @@ def test_a_grid_is_a_launch_over_its_blocks(compiled: Compile):
     assert {task.scalars for task in graph.tasks} == {(16, 0)}
 
 
+def test_blocks_that_start_together_say_so_to_the_device(compiled: Compile):
+    text = program(
+        "with pl.spmd(n, sync_start=True):",
+        "    c = self.tile(a, sa, b, sb, c, 16, 0)",
+        "d, one = pl.spmd_submit(self.tile, a, sa, b, sb, d, 0, 0, core_num=2, sync_start=True)",
+        "c = self.tile(a, sa, b, sb, c, 0, 0)",
+        "return c, d",
+    )
+    graph = tasks_of(compiled(text), inputs())
+    assert [(task.blocks, task.sync_start) for task in graph.tasks] == [
+        (3, True), (3, True), (3, True), (2, True), (2, True), (1, False),
+    ]  # fmt: skip
+
+
 def test_a_submit_waits_for_the_launches_that_it_names(compiled: Compile):
     text = program(
         "c, one = pl.spmd_submit(self.tile, a, sa, b, sb, c, 0, 0, core_num=2)",
