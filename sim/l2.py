@@ -169,19 +169,24 @@ def access(
     rows, apart, size = transfers[item, 4], transfers[item, 5], transfers[item, 6]
     if apart == size:
         rows, size = 1, rows * size
-    lines_of_block = setting.block_bytes // setting.line_bytes
+    line_bytes = setting.line_bytes
+    lines_of_block = setting.block_bytes // line_bytes
     arrives, latest, missed, evicted = now + setting.hit_cycles + setting.miss_cycles, now, 0, 0
-    last_line, last_block = _NONE, _NONE
-    for row in range(rows):
-        address = start + row * apart
-        first = max(0, address) // setting.line_bytes
-        beyond = min((address + size - 1) // setting.line_bytes + 1, len(lines))
-        for line in range(first, beyond):
+    # A division takes longer than all else here, so that rows are followed without any.
+    row_line, row_place = start // line_bytes, start % line_bytes
+    lines_apart, places_apart = apart // line_bytes, apart % line_bytes
+    last_line, block, block_end = _NONE, 0, 0
+    for _ in range(rows):
+        beyond = row_line + 1
+        if row_place + size > line_bytes:
+            beyond += (row_place + size - 1) // line_bytes
+        for line in range(row_line, min(beyond, len(lines))):
             if line == last_line:
                 continue
-            last_line, block = line, line // lines_of_block
-            if block != last_block:
-                last_block = block
+            last_line = line
+            if not block_end - lines_of_block <= line < block_end:
+                block = line // lines_of_block
+                block_end = (block + 1) * lines_of_block
                 evicted += _touch(
                     block, setting.l2_blocks, lines_of_block, links, lines, stored, whole
                 )
@@ -193,6 +198,11 @@ def access(
                 lines[line] = arrives + 1
             else:
                 latest = max(latest, lines[line] - 1)
+        row_line += lines_apart
+        row_place += places_apart
+        if row_place >= line_bytes:
+            row_place -= line_bytes
+            row_line += 1
     whole[FETCHED] += missed * setting.line_bytes
     whole[WRITTEN] += evicted * setting.line_bytes
     beside = (missed + evicted) * setting.line_bytes / size_bytes
