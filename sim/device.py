@@ -207,7 +207,7 @@ class _Launch:
                 continue
             with _in_block(task):
                 if not timed.finished:
-                    raise deadlock(programs, timed, is_one_of_several=several)
+                    raise deadlock(programs, timed, cluster=timed.cluster if several else None)
                 for fault in leftover_flags(programs, timed):
                     self._doubt(fault)
                 if self.options.checks is not Checks.OFF:

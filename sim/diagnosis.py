@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def deadlock(
-    programs: Sequence[Program], timing: Timing, *, is_one_of_several: bool = False
+    programs: Sequence[Program], timing: Timing, *, cluster: int | None = None
 ) -> SimulationFault:
     """Return the fault for a task that cannot go on: every waiting pipe, and what it waits for.
 
     Args:
         programs: What the cores run.
         timing: How the task went.
-        is_one_of_several: Whether the launch has work for several clusters; then its own is named.
+        cluster: The cluster, if the launch has work for several.
     """
     assert not timing.finished, "only a run that stands still has a deadlock"
     run = _Run(programs, timing)
@@ -48,7 +48,7 @@ def deadlock(
             who = run.of(core, "the scalar unit")
             waits.append((run.span(core, issued), run.scalar_wait(who, core, issued)))
             holds.append(f"{who} has {_instructions(left)} yet to issue")
-    where = f" on cluster {timing.cluster}" if is_one_of_several else ""
+    where = "" if cluster is None else f" on cluster {cluster}"
     message = (
         f"Every pipe of kernel {programs[0].decoded.kernel.name!r}{where} must be able to go on, not "
         "wait for ever: " + "; ".join(text for _, text in waits) + "."

@@ -135,8 +135,12 @@ class Timing:
 
     def times(self, core: int) -> Times:
         """Return the times of the records of one core."""
-        records = self.state.records[self.first[core] : self.first[core + 1]]
+        records = self.records(core)
         return Times(records[:, tables.START], records[:, tables.END], records[:, tables.DONE])
+
+    def records(self, core: int) -> Table:
+        """Return the lines of one core's records, int64 [d, tables.RECORD_WORDS]."""
+        return self.state.records[self.first[core] : self.first[core + 1]]
 
     def place(self, record: int) -> tuple[int, int]:
         """Return the core of a record and its number in the stream of that core."""
