@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..ir.language import JITFunction
     from ..sim.report import SimResult, TimelineEvent
-    from ..sim.scale_stream import ScaleStream
+    from ..sim.scales.stream import ScaleStream
     from ..traces.bundle import Bundle
 
     Machine = str | os.PathLike[str] | Target
@@ -101,6 +101,7 @@ def run(
     cube: str = "numba",
     record_scales: bool = False,
     bind: Mapping[str, int] | None = None,
+    max_cycles: int | None = None,
 ) -> Result:
     """Run a program, compiled or not, on the machine model.
 
@@ -116,14 +117,15 @@ def run(
         functional: Whether to compute outputs.
         timing: Whether to compute cycles.
         warm: Whether inputs lie in the second-level cache before the launch, as far as they fit there.
-        checks: `"error"`, `"warn"` or `"off"`: what becomes of reads of bytes that nobody wrote, and
-            of flags that nobody waits for.
+        checks: `"error"`, `"warn"` or `"off"`: what becomes of races, scales of other data, reads of
+            bytes that nobody wrote, and flags that nobody waits for.
         sum: `"group"` or `"sequential"`, the order in which products are added up.
         cube: `"numba"`, or `"rtl"`: the generated Verilog of the cube multiplies, under Verilator.
             Outputs are the same; `Result.cube` holds its cycles against those of the machine.
         record_scales: Whether to keep the boxes that the scale-decode unit consumes, in
             `Result.scales`; needs functional execution.
         bind: Extents of dynamic dimensions by name, for those that no array has.
+        max_cycles: Cycles that the run may take; one that takes more is a fault of the program.
 
     Raises:
         UserError: For inputs that do not fit, an unknown entry or machine, or a fault of the program.
@@ -131,6 +133,7 @@ def run(
     from ..sim.device import simulate
 
     _check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
+    _check_budget(max_cycles, timing=timing)
     multiplier, summation = Multiplier.of(cube), Summation.of(sum)
     made, dims = _bound(executable_or_program, inputs or {}, entry, bind)
     executable, target, program = _executable(made, machine)
@@ -141,7 +144,7 @@ def run(
     given = dict(inputs or {})
     if not functional:
         given = given_scalars(function, given)
-    bound = bind_inputs(function, given) if functional else given
+    bound = bind_inputs(function, given, copied=False) if functional else given
     images = {n: pack_image(v) for n, v in bound.items() if isinstance(v, BoundTensor)}
     scalars = scalar_words(function, bound)
     found = simulate(
@@ -157,6 +160,7 @@ def run(
         sum=sum,
         cube=engine,
         scales=recorder,
+        max_cycles=max_cycles,
     )
     account = None if engine is None else account_of(engine, found, target)
     types = entry_types(host)
@@ -241,17 +245,20 @@ class Result:
         """What each pipe did when, with source lines."""
         return self.simulation.timeline
 
-    def bundle(self, golden: Mapping[str, npt.NDArray[Any]] | None = None) -> Bundle:
-        """Return the run as a bundle, ready to be saved."""
+    def bundle(
+        self, golden: Mapping[str, npt.NDArray[Any]] | None = None, *, timeline: bool = True
+    ) -> Bundle:
+        """Return the run as a bundle, ready to be saved.
+
+        Args:
+            golden: What outputs should be, if that is known.
+            timeline: Whether it has the timeline of a run that was timed.
+        """
         from ..traces.bundle import Bundle
-        from ..traces.timeline import chrome_trace
-        from .pipe_work import PIPE_WORK
+        from .run_trace import timeline_of
         from .versions import versions
 
-        pipes = [pipe.name for pipe in PIPE_WORK]
-        cores = [str(core) for core in self.simulation.cores]
-        clock_hz = self.target.clock_hz
-        trace = chrome_trace(self.timeline, clock_hz=clock_hz, pipes=pipes, cores=cores)
+        shows = timeline and self.options["timing"]
         return Bundle(
             inputs={name: _as_array(given) for name, given in self.inputs.items()},
             outputs=self.outputs if self.options["functional"] else None,
@@ -260,7 +267,7 @@ class Result:
             machine=self.target.to_toml(),
             program=None if self.program is None else _printed(self.program),
             options={**self.options, "cycles": self.cycles, "versions": versions()},
-            timeline=trace if self.options["timing"] else None,
+            timeline=timeline_of(self.simulation, self.target) if shows else None,
             scales=None if self.scales is None else _recorded(self.scales),
         )
 
@@ -293,6 +300,18 @@ def _check_options(inputs: object, **switches: object) -> None:
             raise InputError(message)
 
 
+def _check_budget(max_cycles: object, *, timing: bool) -> None:
+    if max_cycles is None:
+        return
+    if isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1:
+        found = describe_given(max_cycles)
+        message = f"max_cycles must be a whole number of cycles from 1 on, not {found}"
+        raise InputError(message)
+    if not timing:
+        message = "max_cycles must go with timing, not with a run that computes no cycles"
+        raise InputError(message)
+
+
 def _checked_bind(bind: object) -> Mapping[str, int]:
     if bind is not None and not isinstance(bind, Mapping):
         message = f"bind must map dimension names to extents, not be {describe_given(bind)}"
@@ -318,7 +337,7 @@ def _bound(
 
 
 def _recorded(scales: ScaleStream) -> bytes:
-    from ..sim.scale_file import stream_to_bytes
+    from ..sim.scales.file import stream_to_bytes
 
     return stream_to_bytes(scales)
 

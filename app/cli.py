@@ -1,4 +1,4 @@
-"""The command line: run, compile, disasm, compare, show, cosim, rtl."""
+"""The command line: run, compile, disasm, compare, show, report, cosim, rtl."""
 
 from __future__ import annotations
 
@@ -117,6 +117,15 @@ def run(
             "its cycles compared; numba by default.",
         ),
     ] = None,
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Cycles that the run may take; more are a fault of the kernel."
+        ),
+    ] = None,
+    no_timeline: Annotated[
+        bool, typer.Option("--no-timeline", help="Leave the timeline out of the bundle.")
+    ] = False,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +133,8 @@ def run(
 
     Without --inputs, inputs are drawn: normal numbers, and scales that differ from row to row and
     from group to group. The bundle keeps inputs, outputs, golden outputs, executable, kernel, machine
-    and options, and a timeline for Perfetto. A bundle in the place of KERNEL is run again: its outputs
+    and options, and a timeline for Perfetto, of the first clusters where all would be too much for it.
+    A bundle in the place of KERNEL is run again: its outputs
     must be the same bytes.
     """
     from ..ir.numerics.elements import Summation
@@ -154,6 +164,8 @@ def run(
         checks=checks,
         sum=sum_,
         cube=cube,
+        max_cycles=max_cycles,
+        timeline=not no_timeline,
         out=out,
         runs=RUNS,
     )
@@ -307,6 +319,48 @@ def show(
 
     shown = show_place(place)
     print_answer(shown, as_json=as_json)
+
+
+@app.command(
+    epilog=example(
+        "scalebox report examples/mx_matmul.py --param K=4096",
+        "scalebox run examples/mx_matmul.py --out run1",
+        "scalebox report run1 --json",
+    )
+)
+def report(
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="BUNDLE|KERNEL", help="A bundle, a kernel file (.py), or an executable."
+        ),
+    ],
+    param: Params = None,
+    set_: Settings = None,
+    machine: Machine = None,
+    inputs: Inputs = None,
+    entry: Entry = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell where the cycles of a run went.
+
+    It is run for its cycles only, and nothing is saved. The report has the bounds of the machine and
+    what of them was reached, what each pipe did and waited for, the critical path by pipe and line of
+    source, the flags that were waited for longest, bytes moved, and tasks.
+    """
+    from .report_command import report_on
+    from .run_command import RunOptions
+
+    options = RunOptions(
+        kernel=place,
+        params=pairs(param, "--param"),
+        settings=pairs(set_, "--set"),
+        machine=machine,
+        inputs=inputs or (),
+        entry=entry,
+        functional=False,
+    )
+    print_answer(report_on(options), as_json=as_json)
 
 
 app.command(

@@ -64,7 +64,7 @@ CheckChoice = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="What becomes of reads of bytes never written and of flags left over: "
+        help="What becomes of races, scales of other data, bytes never written and flags left over: "
         "error, warn or off; error by default.",
     ),
 ]

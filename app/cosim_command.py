@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..rtl.cosim.replay import Difference, Replay
-    from ..sim.scale_stream import ScaleStream
+    from ..sim.scales.stream import ScaleStream
 
 _MAD = "mad_mx"
 _STREAMS = {
@@ -65,7 +65,7 @@ class CosimReport:
 
     def where(self, difference: Difference) -> dict[str, int]:
         """Return the mad of a difference, its task and instruction, and the cycle since its start."""
-        from ..sim.scale_stream import INSTRUCTION, TASK
+        from ..sim.scales.stream import INSTRUCTION, TASK
 
         mad, cycle = self.stream.mad_at(difference.cycle)
         line = self.stream.mads[mad].tolist()
@@ -214,7 +214,7 @@ def _recorded(options: RunOptions) -> tuple[ScaleStream, bool | None, Path]:
 
 
 def _of_bundle(path: Path) -> ScaleStream:
-    from ..sim.scale_file import stream_from_bytes
+    from ..sim.scales.file import stream_from_bytes
 
     scales = load_bundle(path).scales
     if scales is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,28 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..codegen.executable import Executable, Kernel, Task, TaskGraph, View
+    from ..codegen.isa.program import Instruction
     from ..sim.report import CoreRun, SimResult, TaskRun
 
-_WINDOW, _BOXES = ("rows", "cols", 1), ("ni", "nj", BOX_ROWS * BOX_GROUPS)
+
+class Window(Enum):
+    """How an instruction that writes into an output has its elements there."""
+
+    PLAIN = "a window of rows and columns"
+    SCALE_BOXES = "a window of boxes of scales, each in one piece"
+    BOXES = "a window of boxes of 16 rows by 32 bytes, the last of which may be full in part"
+
+
 STORES = {
-    "l0c_to_gm": _WINDOW,
-    "l0c_to_gm_fix": _WINDOW,
-    "l0c_to_gm_quant": _WINDOW,
-    "ub_to_gm": _WINDOW,
-    "ub_to_gm_boxes": _BOXES,
+    "l0c_to_gm": Window.PLAIN,
+    "l0c_to_gm_fix": Window.PLAIN,
+    "l0c_to_gm_quant": Window.PLAIN,
+    "l0c_to_gm_columns": Window.PLAIN,
+    "l0c_to_gm_nz": Window.BOXES,
+    "ub_to_gm": Window.PLAIN,
+    "ub_to_gm_boxes": Window.SCALE_BOXES,
 }
-"""The instructions that write into outputs: the fields that say how many rows and columns a window
-has, and how many elements stand at each place of it: one, or a whole box of scales."""
+"""The instructions that write into outputs."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,8 @@ class Store:
     Attributes:
         output: Name of the output.
         view: The output as the kernel looks at it, in elements of memory order.
-        row: First row of the window, in the view.
-        col: First column.
+        begin: Where the window begins, in elements of memory order.
+        strides: Elements from row to row and from column to column of the window.
         rows: How many rows.
         cols: How many columns.
         unit: How many elements stand at each place of the window, one after the other.
@@ -50,8 +61,8 @@ class Store:
 
     output: str
     view: View
-    row: int
-    col: int
+    begin: int
+    strides: tuple[int, int]
     rows: int
     cols: int
     unit: int
@@ -59,29 +70,22 @@ class Store:
 
     def covers(self, position: int) -> bool:
         """Whether the element at a position of memory order lies in the window."""
-        row_stride, col_stride = self._strides
-        inside = position - self.view.offset
+        row_stride, col_stride = self.strides
+        inside = position - self.begin
+        if inside < 0:
+            return False
         if row_stride >= col_stride:
             row, rest = divmod(inside, max(1, row_stride))
             col, odd = divmod(rest, max(1, col_stride))
         else:
             col, rest = divmod(inside, max(1, col_stride))
             row, odd = divmod(rest, max(1, row_stride))
-        in_rows = self.row <= row < self.row + self.rows
-        return odd < self.unit and in_rows and self.col <= col < self.col + self.cols
+        return odd < self.unit and row < self.rows and col < self.cols
 
     def mark(self, written: npt.NDArray[np.bool_]) -> None:
         """Set the elements of the window in `written`, which holds an output in memory order."""
-        row_stride, col_stride = self._strides
-        begin = self.view.offset + self.row * row_stride + self.col * col_stride
-        shape, strides = (self.rows, self.cols, self.unit), (row_stride, col_stride, 1)
-        np.ndarray(shape, np.bool_, written, begin, strides)[...] = True  # a byte an element
-
-    @property
-    def _strides(self) -> tuple[int, int]:
-        """Elements from row to row and from column to column; of a view [1, P, Q, 16, 2], of boxes."""
-        strides = self.view.strides
-        return (strides[0], strides[1]) if self.unit == 1 else (strides[1], strides[2])
+        shape, strides = (self.rows, self.cols, self.unit), (*self.strides, 1)
+        np.ndarray(shape, np.bool_, written, self.begin, strides)[...] = True  # a byte an element
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Origins:
         What is stored by another shape than its own, as boxes of scales are, has no tiles.
         """
         stores = [store for store in self.stores if store.output == output]
-        if any(store.view.dims != shape for store in stores):
+        if any(store.unit != 1 or store.view.dims != shape for store in stores):
             return None
         extents = {(store.rows, store.cols) for store in stores}
         return extents.pop() if len(extents) == 1 else None
@@ -137,7 +141,6 @@ class Origins:
         for static, each in enumerate(kernel.program):
             if each.mnemonic not in STORES:
                 continue
-            rows, cols, unit = STORES[each.mnemonic]
             view = kernel.views[each["view"]]
             output = outputs.get(buffers[view.param])
             if output is None:
@@ -146,8 +149,41 @@ class Origins:
             text = " ".join(format_instruction(each).split())
             origin = Origin(text, str(span) if span.is_known else None)
             for record in np.flatnonzero(part.stream.static == static):
-                row, col = (int(v) for v in part.stream.registers[record][:2])
-                yield Store(output, view, row, col, each[rows], each[cols], unit, origin)
+                first, second = (int(v) for v in part.stream.registers[record][:2])
+                for begin, strides, shape in pieces(each, view, first, second):
+                    yield Store(output, view, begin, strides, *shape, origin)
+
+
+def pieces(
+    store: Instruction, view: View, first: int, second: int
+) -> Iterator[tuple[int, tuple[int, int], tuple[int, int, int]]]:
+    """Yield the parts of a store's window: begin, strides, and rows, columns and unit, as a Store has them.
+
+    Args:
+        store: The instruction.
+        view: The output as the kernel looks at it.
+        first: What its first register says, a row or a box.
+        second: What the second one says, a column or a box.
+    """
+    along = view.strides
+    match STORES[store.mnemonic]:
+        case Window.PLAIN:
+            begin = view.offset + first * along[0] + second * along[1]
+            yield begin, (along[0], along[1]), (store["rows"], store["cols"], 1)
+        case Window.SCALE_BOXES:
+            begin = view.offset + first * along[1] + second * along[2]
+            unit = BOX_ROWS * BOX_GROUPS
+            yield begin, (along[1], along[2]), (store["ni"], store["nj"], unit)
+        case Window.BOXES:
+            wide = view.dims[4]
+            whole, part = divmod(store["cols"], wide)
+            for row in range(0, store["rows"], BOX_ROWS):
+                begin = view.offset + first * along[1] + (second + row // BOX_ROWS) * along[2]
+                rows = min(BOX_ROWS, store["rows"] - row)
+                if whole:
+                    yield begin, (along[1], along[3]), (whole, rows, wide)
+                if part:
+                    yield begin + whole * along[1], (along[1], along[3]), (1, rows, part)
 
 
 def _buffers(kernel: Kernel, task: Task) -> dict[int, str]:

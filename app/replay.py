@@ -72,13 +72,15 @@ def replay(path: Path, out: Path | None = None) -> RunReport:
     golden, source = bundle.golden, GoldenSource.KEPT
     if golden is None:
         golden, source = computed, GoldenSource.COMPUTED
-    if out is not None:
-        save_bundle(out, _saved(bundle, result))
+    saved = None if out is None else _saved(bundle, result)
+    if out is not None and saved is not None:
+        save_bundle(out, saved)
     return RunReport(
         title=str(path),
         result=result,
         comparison=_verdict(result, golden, options.get("rule", "exact")),
         bundle=out,
+        timeline=None if saved is None else saved.timeline,
         seed=options.get("seed"),
         golden=source,
         kept=_kept(bundle, result),
@@ -86,12 +88,13 @@ def replay(path: Path, out: Path | None = None) -> RunReport:
     )
 
 
-def run_bundle(bundle: Bundle, title: str) -> Result:
+def run_bundle(bundle: Bundle, title: str, *, timing_only: bool = False) -> Result:
     """Run a bundle again, as it was run.
 
     Args:
         bundle: The run.
         title: What it is called in messages.
+        timing_only: Whether only its cycles are asked for; then they always are.
 
     Raises:
         InputError: It does not hold what it takes to be run.
@@ -104,12 +107,12 @@ def run_bundle(bundle: Bundle, title: str) -> Result:
         given_inputs(bundle.inputs),
         entry=options.get("entry"),
         machine=target,
-        functional=options.get("functional", True),
-        timing=options.get("timing", True),
+        functional=options.get("functional", True) and not timing_only,
+        timing=options.get("timing", True) or timing_only,
         warm=options.get("warm", False),
         checks=options.get("checks", "error"),
         sum=options.get("sum", "group"),
-        cube=options.get("cube", "numba"),
+        cube="numba" if timing_only else options.get("cube", "numba"),
     )
 
 
@@ -176,7 +179,7 @@ def _verdict_of_golden(bundle: Bundle, computed: Mapping[str, Any] | None) -> Co
 
 def _saved(bundle: Bundle, result: Result) -> Bundle:
     """Return the new run as a bundle: the old one, but for what has been computed anew."""
-    new = result.bundle()
+    new = result.bundle(timeline=bundle.timeline is not None)
     anew = {name: new.options[name] for name in ("cycles", "versions")}
     return replace(
         bundle,

@@ -7,18 +7,21 @@ import textwrap
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen.isa.vocabulary import ClusterCore, ElementType, PlainType, TimingClass
 from ..sim.costs import CUBE
-from ..sim.pipe_tables import BARRIER, BUSY, FLAG, MEMORY, QUEUE, SCALES
 from ..traces.containers import SUFFIX
-from .pipe_work import CORE_NAMES, pipe_work
+from ..traces.timeline import Timeline
+from .core_places import labels, places
+from .pipe_table import table_lines
+from .run_analysis import Analysis
+from .run_trace import SHOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from rich.console import Console
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
     from ..ir.target import Target
     from ..traces.compare import Comparison, Difference, OutputComparison
     from .api import Result
+    from .pipe_shares import PipeShare
     from .replay import Kept
 
-_BAR_CELLS = 20
 _FULL, _FULL_ASCII = "█", "#"
 
 
@@ -41,17 +44,6 @@ class GoldenSource(Enum):
     KEPT = "what the bundle keeps"
 
 
-class PipeShare(NamedTuple):
-    """What a pipe did with the cycles of a run, in all cores that are the same of their clusters."""
-
-    core: ClusterCore
-    name: str
-    work: str
-    busy_cycles: int
-    busy: float
-    waiting: float
-
-
 @dataclass(frozen=True)
 class RunReport:
     """A run and its verdict.
@@ -61,6 +53,7 @@ class RunReport:
         result: The run.
         comparison: Against golden; None when there is nothing to compare.
         bundle: Where the run was saved, if it was.
+        timeline: What was saved as its timeline, if anything.
         seed: Of the drawn inputs; None when they were given, or none were needed.
         golden: Where golden comes from.
         hints: Mistakes that explain what differs.
@@ -77,6 +70,7 @@ class RunReport:
     hints: tuple[str, ...] = ()
     kept: Kept | None = None
     kept_golden: Comparison | None = None
+    timeline: Timeline | Mapping[str, Any] | None = None
 
     @property
     def ok(self) -> bool:
@@ -111,24 +105,20 @@ class RunReport:
             if each.row.timing in (TimingClass.MAD, TimingClass.PLAIN_MAD)
         ]
         one = min(peaks, default=target.peak_macs_per_cycle(8))
-        cubes = [name for name in self.result.simulation.cores if name.core is ClusterCore.AIC]
+        cubes = [
+            core for _, core in places(self.result.simulation.cores) if core is ClusterCore.AIC
+        ]
         return one * len(cubes)
 
     @cached_property
+    def analysis(self) -> Analysis:
+        """Where the cycles went; of a run that was timed."""
+        return Analysis(self.result)
+
+    @property
     def pipes(self) -> tuple[PipeShare, ...]:
         """The pipes that had anything to do, core by core, in the order in which data flows."""
-        simulation = self.result.simulation
-        shares: list[PipeShare] = []
-        for core in sorted({name.core for name in simulation.cores}):
-            numbers = [n for n, name in enumerate(simulation.cores) if name.core is core]
-            whole = max(1, self.work_cycles) * len(numbers)
-            for pipe, work in pipe_work(core.kind).items():
-                account = simulation.accounts[numbers, pipe].sum(axis=0)
-                waiting = int(account[[FLAG, BARRIER, QUEUE, MEMORY, SCALES]].sum())
-                if busy := int(account[BUSY]):
-                    share = busy / whole, waiting / whole
-                    shares.append(PipeShare(core, pipe.name, work, busy, *share))
-        return tuple(shares)
+        return self.analysis.pipes
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -184,7 +174,7 @@ class RunReport:
             "macs": simulation.macs,
             "macs_per_cycle": self.macs_per_cycle,
             "peak_macs_per_cycle": self.peak_macs_per_cycle,
-            "cores": [str(core) for core in simulation.cores],
+            "cores": list(labels(simulation.cores)),
             "pipes": [dict(core) for core in result.pipes],
             "cube": None if result.cube is None else result.cube.as_json(),
             "outputs": outputs,
@@ -192,7 +182,9 @@ class RunReport:
             "hints": list(self.hints),
             "warnings": list(self.warnings),
             "bundle": None if self.bundle is None else str(self.bundle),
+            "timeline_clusters": self._clusters_shown,
             "replay": None if self.kept is None else self._replay_as_json(self.kept),
+            **(self.analysis.as_json() if result.cycles else {}),
         }
 
     def _replay_as_json(self, kept: Kept) -> dict[str, Any]:
@@ -221,11 +213,10 @@ class RunReport:
         lines += [f"warning  {warning}" for warning in self.warnings]
         if result.cycles:
             lines += self._cycles()
-            lines += ["", *self._table(full)]
+            lines += self._measures(full)
         if self.bundle is not None:
             lines += ["", f"bundle   {self.bundle}"]
-        if self.bundle is not None and self.bundle.suffix != SUFFIX and result.cycles:
-            lines.append("         its timeline.json opens in https://ui.perfetto.dev")
+            lines += self._viewer(self.bundle)
         return lines
 
     def show(self, console: Console) -> None:
@@ -279,6 +270,22 @@ class RunReport:
             yield from (f"         {line}" for line in str(self.comparison).splitlines())
             yield from (line for hint in self.hints for line in hint_lines(hint, indent=9))
 
+    def _viewer(self, bundle: Path) -> Iterator[str]:
+        """Yield where the timeline can be looked at, and what it does not show."""
+        if self.timeline is None:
+            return
+        shown = self._clusters_shown
+        if bundle.suffix != SUFFIX:
+            part = "" if shown is None else f" ({shown} clusters)"
+            yield f"         its timeline.json{part} opens in https://ui.perfetto.dev"
+        elif shown is not None:
+            yield f"         its timeline shows {shown} clusters"
+
+    @property
+    def _clusters_shown(self) -> str | None:
+        """How many clusters the timeline shows of how many; None if it shows all."""
+        return self.timeline.notes.get(SHOWN) if isinstance(self.timeline, Timeline) else None
+
     def _cycles(self) -> Iterator[str]:
         result, simulation = self.result, self.result.simulation
         clock = f"{result.target.clock_hz / 1e9:.4g} GHz"
@@ -286,25 +293,21 @@ class RunReport:
             f"cycles   {result.cycles:,} = {simulation.launch_cycles:,} launch + "
             f"{self.work_cycles:,} work; {result.microseconds:.3f} microseconds at {clock}"
         )
+        if self.analysis.loops.loops:
+            yield from self.analysis.loop_lines()
         rate, peak = self.macs_per_cycle, self.peak_macs_per_cycle
-        if simulation.macs:
+        if simulation.macs and not self.analysis.loops.are_all:
             yield f"MACs     {rate:,.0f} a work cycle, {rate / peak:.1%} of the peak of {peak:,}"
 
-    def _table(self, full: str) -> Iterator[str]:
-        yield f"pipe  {'what it does':<31}{'busy cycles':>12} {'busy':>7} {'waits':>7}"
-        several, last = len({share.core for share in self.pipes}) > 1, None
-        for share in self.pipes:
-            if several and share.core is not last:
-                yield f"{share.core.name}, {CORE_NAMES[share.core]}"
-            last = share.core
-            bar = full * round(share.busy * _BAR_CELLS)
-            line = (
-                f"{share.name:<5} {share.work:<31}{share.busy_cycles:>12,} {share.busy:>7.1%} "
-                f"{share.waiting:>7.1%}  {bar}"
-            )
-            yield line.rstrip()
-        yield "Shares are of the work cycles. Pipes work side by side; a pipe waits for a"
-        yield "flag of another one, S also for room in their queues."
+    def _measures(self, full: str) -> Iterator[str]:
+        """Yield what is to be said of the speed of a run that did something."""
+        if self.analysis.loops.are_all:
+            return
+        yield from self.analysis.bound_lines()
+        yield ""
+        yield from table_lines(self.pipes, full)
+        yield ""
+        yield from self.analysis.path_lines()
 
 
 def _peak(target: Target, mad: Instruction) -> int:

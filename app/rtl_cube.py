@@ -200,7 +200,7 @@ def account_of(engine: RtlCube, simulation: SimResult, target: Target) -> CubeAc
 
 def _plain_mads(simulation: SimResult) -> int:
     """Return how many mads without scales ran."""
-    from ..sim.actions import Action
+    from ..sim.datapaths.actions import Action
 
     plain = (Action.MAD, Action.MAD_IF)
     return sum(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..ir.core import Function
+    from .api import Result
 
 CHECKS, SUM, CUBE, RULE = "error", "group", "numba", "exact"
 """What checks, order of summation, multiplier and rule of comparison are when nothing is said."""
@@ -56,6 +57,8 @@ class RunOptions:
     checks: str | None = None
     sum: str | None = None
     cube: str | None = None
+    max_cycles: int | None = None
+    timeline: bool = True
     out: Path | None = None
     runs: Path = Path("scalebox-runs")
     record_scales: bool = False
@@ -72,17 +75,75 @@ def run_kernel(options: RunOptions) -> RunReport:
     if is_bundle(options.kernel) or is_container(options.kernel):
         refuse_options(options, "a bundle is replayed as it was run", but="--out")
         return replay(options.kernel, options.out)
-    if options.inputs and options.seed is not None:
-        message = "Either inputs or a seed to draw them must be given, not both"
-        raise InputError(message)
     if options.golden is not None and not options.functional:
         message = "Golden must go with a run that computes outputs, not with one for timing only"
         raise InputError(message)
-    rule, sum_ = str(parse_rule(options.rule or RULE)), options.sum or SUM
-    given = read_inputs(options.inputs) if options.inputs else None
-    loaded = load_executable_or_kernel(options.kernel, options.params)
+    rule = str(parse_rule(options.rule or RULE))
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
+    launch = run_once(options)
+    result, source, program = launch.result, launch.source, launch.result.program
+    inputs, entry, sum_ = launch.result.inputs, launch.result.entry, options.sum or SUM
+    golden = None
+    if options.golden is not None:
+        golden = read_golden(options.golden, list(result.outputs))
+    elif program is not None and options.functional:
+        golden = interpret(program, inputs, entry=entry, sum=sum_)
+    comparison = None if golden is None else compare(result.outputs, golden, rule=rule)
+    seed = launch.seed
+    bundle = result.bundle(golden, timeline=options.timeline)
+    about = {
+        "kernel": options.kernel.name,
+        "seed": seed,
+        "params": {} if source is None else {**source.params, **source.dims},
+        "settings": dict(options.settings),
+        "rule": rule,
+        "golden": None if options.golden is None else options.golden.name,
+    }
+    save_bundle(place, replace(bundle, options={**bundle.options, **about}))
+    hints: list[str] = []
+    if comparison is not None and not comparison and program is not None:
+        wrong, what = (result.outputs, "actual") if options.golden is None else (golden, "golden")
+        found = explain(program, inputs, wrong or {}, entry=entry, sum=sum_)
+        hints = [f"{what} is what comes out if {mistake}" for mistake in found]
+    return RunReport(
+        title=str(options.kernel),
+        result=result,
+        comparison=comparison,
+        bundle=place,
+        timeline=bundle.timeline,
+        seed=seed,
+        golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
+        hints=tuple(hints),
+    )
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A run, and how it came about.
+
+    Attributes:
+        result: The run.
+        source: The kernel file, unless an executable was run.
+        seed: Of the drawn inputs; None when they were given, or none were needed.
+    """
+
+    result: Result
+    source: KernelFile | None
+    seed: int | None
+
+
+def run_once(options: RunOptions) -> Launch:
+    """Run a kernel file or an executable; nothing is compared or saved.
+
+    Raises:
+        UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
+    """
+    if options.inputs and options.seed is not None:
+        message = "Either inputs or a seed to draw them must be given, not both"
+        raise InputError(message)
+    given = read_inputs(options.inputs) if options.inputs else None
+    loaded = load_executable_or_kernel(options.kernel, options.params)
     source: KernelFile | None = None
     if isinstance(loaded, KernelFile):
         target = target_of_kernel(loaded, options.machine, options.settings)
@@ -103,43 +164,15 @@ def run_kernel(options: RunOptions) -> RunReport:
         functional=options.functional,
         warm=options.warm,
         checks=options.checks or CHECKS,
-        sum=sum_,
+        sum=options.sum or SUM,
         cube=options.cube or CUBE,
         record_scales=options.record_scales,
+        max_cycles=options.max_cycles,
     )
     program = None if source is None else source.program
     result = replace(result, program=program, dims={} if source is None else source.dims)
-    golden = None
-    if options.golden is not None:
-        golden = read_golden(options.golden, list(result.outputs))
-    elif program is not None and options.functional:
-        golden = interpret(program, inputs, entry=entry, sum=sum_)
-    comparison = None if golden is None else compare(result.outputs, golden, rule=rule)
     seed = options.seed or 0 if given is None and inputs else None
-    bundle = result.bundle(golden)
-    about = {
-        "kernel": options.kernel.name,
-        "seed": seed,
-        "params": {} if source is None else {**source.params, **source.dims},
-        "settings": dict(options.settings),
-        "rule": rule,
-        "golden": None if options.golden is None else options.golden.name,
-    }
-    save_bundle(place, replace(bundle, options={**bundle.options, **about}))
-    hints: list[str] = []
-    if comparison is not None and not comparison and program is not None:
-        wrong, what = (result.outputs, "actual") if options.golden is None else (golden, "golden")
-        found = explain(program, inputs, wrong or {}, entry=entry, sum=sum_)
-        hints = [f"{what} is what comes out if {mistake}" for mistake in found]
-    return RunReport(
-        title=str(options.kernel),
-        result=result,
-        comparison=comparison,
-        bundle=place,
-        seed=seed,
-        golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
-        hints=tuple(hints),
-    )
+    return Launch(result, source, seed)
 
 
 def _with_dims(kernel: KernelFile, entry: str | None, given: Mapping[str, Any]) -> KernelFile:
@@ -173,6 +206,8 @@ def refuse_options(
         "--checks": options.checks,
         "--sum": options.sum,
         "--cube": options.cube,
+        "--max-cycles": options.max_cycles,
+        "--no-timeline": not options.timeline,
         "--out": options.out,
     }
     wrong = next((name for name, value in given.items() if value and name != but), None)

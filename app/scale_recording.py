@@ -10,7 +10,7 @@ from ..ir.errors import InputError, MachineError
 if TYPE_CHECKING:
     from ..codegen.executable import Executable
     from ..ir.target import Target
-    from ..sim.scale_recorder import ScaleRecorder
+    from ..sim.scales.recorder import ScaleRecorder
 
 
 def recorder_of(executable: Executable, target: Target, *, functional: bool) -> ScaleRecorder:
@@ -25,9 +25,9 @@ def recorder_of(executable: Executable, target: Target, *, functional: bool) -> 
         InputError: If the run has no scales, since it computes cycles only.
         MachineError: If the machine has numbers for which no scale-decode unit is built.
     """
-    from ..sim.scale_file import LONGEST_CYCLES
-    from ..sim.scale_recorder import ScaleRecorder
-    from ..sim.scale_supply import why_no_unit
+    from ..sim.scales.file import LONGEST_CYCLES
+    from ..sim.scales.recorder import ScaleRecorder
+    from ..sim.scales.supply import why_no_unit
 
     if not functional:
         message = (

@@ -123,11 +123,16 @@ def machine() -> str:
     return ", ".join(parts)
 
 
-def wants_json(description: str) -> bool:
-    """Read the command line that every benchmark has; return whether `--json` was given."""
+def json_parser(description: str) -> argparse.ArgumentParser:
+    """Return the command line that every benchmark has, for one that has more beside it."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    return parser.parse_args().json
+    return parser
+
+
+def wants_json(description: str) -> bool:
+    """Read the command line that every benchmark has; return whether `--json` was given."""
+    return json_parser(description).parse_args().json
 
 
 def report(rows: Sequence[Row], *, as_json: bool) -> None:

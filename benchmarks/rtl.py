@@ -22,9 +22,9 @@ from scalebox.rtl.cosim.run import build_model, run_tests
 from scalebox.rtl.cosim.toolchain import Simulator
 from scalebox.rtl.cosim.verilated_unit import VerilatedUnit
 from scalebox.rtl.emit import verilog
-from scalebox.sim import scale_decode
-from scalebox.sim.scale_feed import Surroundings, boxes_of, feed
-from scalebox.sim.scale_wires import record_trace, trace_of
+from scalebox.sim.scales import unit as scale_decode
+from scalebox.sim.scales.feed import Surroundings, boxes_of, feed
+from scalebox.sim.scales.wires import record_trace, trace_of
 
 MODEL_TIMES = 8.0
 MODEL_RATE = 1e8

@@ -26,17 +26,18 @@ from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.vocabulary import CoreKind
 from scalebox.codegen.tasks import Task
 from scalebox.ir.target import load_target
-from scalebox.sim import timing
 from scalebox.sim.cluster import prepare
 from scalebox.sim.device import simulate
-from scalebox.sim.l2 import L2
+from scalebox.sim.pipes import timing
+from scalebox.sim.pipes.l2 import L2
+from scalebox.sim.pipes.timing import Program
 from scalebox.sim.scalar import DEFAULT_MAX_INSTRUCTIONS
-from scalebox.sim.timing import Program
 
 INSTRUCTIONS = 10_000
 TRIES = 60
 TARGET = 5.0
-ROWS, COLS = 4096, 64
+ROWS, COLS = 4096, 128
+ROUND = 8
 BASES = (512, 512 + ROWS * COLS * 4)
 
 VECTOR = """
@@ -48,37 +49,43 @@ VECTOR = """
     v_unary ub[{third}], ub[{second}], op=exp, type=fp32, rows=1, cols=64, dst_pitch=8, src_pitch=8
     set_flag src=v, dst=mte3, id={id}
     wait_flag src=v, dst=mte3, id={id}
-    ub_to_gm v1, x1, x0, ub[{third}], rows=1, cols=64, pitch=8
+    ub_to_gm v1, x1, x3, ub[{third}], rows=1, cols=64, pitch=8
 """
 CUBE = """
     gm_to_l1_nz v0, x1, x0, l1[{first}], rows=16, cols=16, l1_rows=16
     set_flag src=mte2, dst=mte1, id={id}
     wait_flag src=mte2, dst=mte1, id={id}
-    l1_to_l0a l1[{first}], l0a[0], row_boxes=1, col_boxes=2, src_pitch=1, dst_pitch=1
-    l1_to_l0b l1[{first}], l0b[0], bits=b32, k=16, n=16, src_k=16
+    l1_to_l0a l1[{first}], l0a[{first}], row_boxes=1, col_boxes=2, src_pitch=1, dst_pitch=1
+    l1_to_l0b l1[{first}], l0b[{first}], bits=b32, k=16, n=16, src_k=16
     set_flag src=mte1, dst=m, id={id}
     wait_flag src=mte1, dst=m, id={id}
-    mad l0c[0], l0a[0], l0b[0], bias[0], m=16, k=16, n=16, a_type=fp32, b_type=fp32, init=zero
+    mad l0c[{first}], l0a[{first}], l0b[{first}], bias[0], m=16, k=16, n=16, a_type=fp32, b_type=fp32, init=zero
     set_flag src=m, dst=fix, id={id}
     wait_flag src=m, dst=fix, id={id}
-    l0c_to_gm v1, x1, x0, l0c[0], rows=16, cols=16, src_rows=16, convert=fp32
+    l0c_to_gm v1, x1, x0, l0c[{first}], rows=16, cols=16, src_rows=16, convert=fp32
 """
+REUSE = "set_flag src={pipe}, dst=mte2, id=0\nwait_flag src={pipe}, dst=mte2, id=0\n"
+LAST_PIPE = {VECTOR: "mte3", CUBE: "fix"}
 MEET = {
     CoreKind.AIC: "set_core_flag pipe=fix, to=aiv0, id=0\nwait_core_flag pipe=mte2, of=aiv0, id=1\n",
     CoreKind.AIV: "wait_core_flag pipe=mte2, of=aic, id=0\nset_core_flag pipe=mte3, to=aic, id=1\n",
 }
-LOOP = "movi x1, 0\nmovi x2, {turns}\nturn:\n{body}addi x1, x1, 1\nblt x1, x2, turn\nhalt"
+LOOP = (
+    "movi x1, 0\nmovi x2, {turns}\nmovi x3, 64\nturn:\n{body}addi x1, x1, 1\nblt x1, x2, turn\nhalt"
+)
 
 
 def steps(text: str, count: int) -> str:
-    """Return `count` rounds of `text`, each on tiles of its own."""
+    """Return `count` steps of `text`, each on tiles of its own until the last of a round is stored."""
+    one_round = REUSE.format(pipe=LAST_PIPE[text])
     return "".join(
         text.format(
-            first=turn % 64 * 1024,
-            second=0x10000 + turn % 64 * 1024,
-            third=0x20000 + turn % 64 * 1024,
-            id=turn % 8,
+            first=turn % ROUND * 1024,
+            second=0x10000 + turn % ROUND * 1024,
+            third=0x20000 + turn % ROUND * 1024,
+            id=turn % ROUND,
         )
+        + (one_round if turn % ROUND == ROUND - 1 else "")
         for turn in range(count)
     )
 
@@ -95,15 +102,15 @@ def kernel(text: str, core: CoreKind) -> Kernel:
 
 def looped(text: str, core: CoreKind) -> Kernel:
     """Return a kernel that goes through rounds of `text` until it has executed enough."""
-    body = steps(text, 8)
+    body = steps(text, ROUND)
     each = len(parse_program(f"{body}halt")) + 1
     return kernel(LOOP.format(turns=-(-INSTRUCTIONS // each), body=body), core)
 
 
 def meeting() -> Kernel:
-    """Return a kernel of both kinds whose cores wait for each other after some rounds."""
+    """Return a kernel of both kinds whose cores wait for each other after every round."""
     texts = {CoreKind.AIC: CUBE, CoreKind.AIV: VECTOR}
-    bodies = {core: steps(text, 8) + MEET[core] for core, text in texts.items()}
+    bodies = {core: steps(text, ROUND) + MEET[core] for core, text in texts.items()}
     each = sum(len(parse_program(f"{body}halt")) + 1 for body in bodies.values())
     turns = -(-INSTRUCTIONS // each)
     cube, vector = (
@@ -134,7 +141,7 @@ def time_row(name: str, made: Kernel) -> Row:
         return [part.program(task, BASES, max_instructions=limit) for part in parts]
 
     def work() -> timing.Timing:
-        l2 = L2(BASES[1] * 2, target.l2_block_bytes, target.l2_bytes)
+        l2 = L2(BASES[1] * 2, target.l2_block_bytes, target.l2_bytes, target.l2_line_bytes)
         return timing.run(resolved(), target=target, l2=l2)
 
     cycles = work().cycles

@@ -14,8 +14,17 @@ from ..ir.dtypes.boxes import BOX_GROUPS, GROUP
 from ..ir.expr import Expr
 from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up
 from .access_ub import AROUND_UB, ub_accesses
-from .isa.table import AT
-from .isa.vocabulary import ADDRESS_BITS, ElementType, MadInit, PlainType, Space
+from .isa.table import AT, BY_MNEMONIC
+from .isa.vocabulary import (
+    ADDRESS_BITS,
+    ElementType,
+    FixConvert,
+    FixScale,
+    MadInit,
+    PlainType,
+    ScaleRows,
+    Space,
+)
 from .tree import Region, whole_tensor
 
 if TYPE_CHECKING:
@@ -30,6 +39,9 @@ SUM_BOX_BYTES = FRACTAL_ROWS * FRACTAL_ROWS * SUM_BYTES
 """Bytes of a box of FP32 sums."""
 
 Regions = tuple[Region, ...]
+_DRAINS = frozenset(
+    {"l0c_to_gm", "l0c_to_gm_fix", "l0c_to_gm_quant", "l0c_to_gm_columns", "l0c_to_gm_nz"}
+)
 _ALL_OF_L1 = (Region(Space.L1, 0, 1 << ADDRESS_BITS[Space.L1]),)
 
 
@@ -68,6 +80,12 @@ def accesses(
             pitch, size = f["dst_pitch"] * BOX_BYTES, f["row_boxes"] * BOX_BYTES
             tile = _runs(Space.L1, f["l1"], f["col_boxes"], pitch, size)
             return (whole_tensor(views[f["view"]].param),), tile
+        case "gm_to_l1_scales":
+            by_rows = ScaleRows(f["layout"]).by_rows
+            rows, pairs = (f["ni"], f["nj"]) if by_rows else (f["nj"], f["ni"])
+            pitch, size = f["l1_nj"] * SCALE_BOX_BYTES, pairs * SCALE_BOX_BYTES
+            tile = _runs(Space.L1, f["l1"], _up(rows, FRACTAL_ROWS), pitch, size)
+            return (whole_tensor(views[f["view"]].param),), tile
         case "l1_fill":
             pitch, size = f["pitch"] * FRACTAL_BYTES, f["units"] * FRACTAL_BYTES
             return (), _runs(Space.L1, f["l1"], f["lines"], pitch, size)
@@ -83,20 +101,21 @@ def accesses(
                 _runs(Space.L1, f["src"], 1, 0, _whole(f["groups"])),
                 _runs(Space.SCALE_A, f["dst"], 1, 0, boxes * SCALE_BOX_BYTES),
             )
-        case "l1_to_l0a":
+        case "l1_to_l0a" | "l1_to_l0b_boxes":
             size = f["row_boxes"] * BOX_BYTES
-            columns = f["col_boxes"]
+            columns, space = f["col_boxes"], BY_MNEMONIC[mnemonic].writes[0]
             return (
                 _runs(Space.L1, f["src"], columns, f["src_pitch"] * BOX_BYTES, size),
-                _runs(Space.L0A, f["dst"], columns, f["dst_pitch"] * BOX_BYTES, size),
+                _runs(space, f["dst"], columns, f["dst_pitch"] * BOX_BYTES, size),
             )
-        case "l1_to_l0b":
-            wide = c0_elements(f["bits"])
+        case "l1_to_l0b" | "l1_to_l0a_turned":
+            wide, across = c0_elements(f["bits"]), f["n" if "n" in f else "m"]
             pitch, size = f["src_k"] * FRACTAL_BYTES, f["k"] * FRACTAL_BYTES
-            boxes = _up(f["k"], wide) * _up(f["n"], FRACTAL_ROWS)
+            boxes = _up(f["k"], wide) * _up(across, FRACTAL_ROWS)
+            space = BY_MNEMONIC[mnemonic].writes[0]
             return (
-                _runs(Space.L1, f["src"], _up(f["n"], wide), pitch, size),
-                _runs(Space.L0B, f["dst"], 1, 0, boxes * BOX_BYTES),
+                _runs(Space.L1, f["src"], _up(across, wide), pitch, size),
+                _runs(space, f["dst"], 1, 0, boxes * BOX_BYTES),
             )
         case "l1_to_scale_a" | "l1_to_scale_b":
             space = Space.SCALE_A if mnemonic.endswith("a") else Space.SCALE_B
@@ -105,9 +124,9 @@ def accesses(
                 _runs(Space.L1, f["src"], rows, f["src_pitch"] * SCALE_BOX_BYTES, size),
                 _runs(space, f["dst"], 1, 0, rows * size),
             )
-        case "l1_to_bias":
-            size = _whole(f["bytes"])
-            return _runs(Space.L1, f["src"], 1, 0, size), _runs(Space.BIAS, f["dst"], 1, 0, size)
+        case "l1_to_bias" | "l1_to_fixp":
+            size, space = _whole(f["bytes"]), BY_MNEMONIC[mnemonic].writes[0]
+            return _runs(Space.L1, f["src"], 1, 0, size), _runs(space, f["dst"], 1, 0, size)
         case "mad_mx":
             return _mad(f, ElementType(f["a_type"]).bits, scaled=True)
         case "mad":
@@ -115,13 +134,24 @@ def accesses(
         case "mad_if":
             begun = {**f, "init": MadInit.ACC}
             return _mad(begun, PlainType(f["a_type"]).bits, scaled=False)
+        case "l0c_to_l1" | "l0c_to_l1_quant":
+            width = FixConvert(f["convert"]).bits // 8
+            columns, pitch = _up(f["cols"] * width, FRACTAL_BYTES), f["l1_boxes"] * BOX_BYTES
+            tile = _runs(Space.L1, f["l1"], columns, pitch, f["rows"] * FRACTAL_BYTES)
+            return _drained(f), tile
         case _:
-            known = mnemonic in ("l0c_to_gm", "l0c_to_gm_fix", "l0c_to_gm_quant")
-            assert known, f"{mnemonic} has no rule for the bytes it touches"
-            columns, row = _up(f["cols"], FRACTAL_ROWS), FRACTAL_ROWS * SUM_BYTES
-            tall = f["src_rows"] if "src_rows" in f else f["src_boxes"] * FRACTAL_ROWS
-            target = whole_tensor(views[f["view"]].param)
-            return _runs(Space.L0C, f["l0c"], columns, tall * row, f["rows"] * row), (target,)
+            assert mnemonic in _DRAINS, f"{mnemonic} has no rule for the bytes it touches"
+            return _drained(f), (whole_tensor(views[f["view"]].param),)
+
+
+def _drained(f: Mapping[str, int]) -> Regions:
+    """Return the sums that the fixpipe reads, and the numbers of their columns."""
+    columns, row = _up(f["cols"], FRACTAL_ROWS), FRACTAL_ROWS * SUM_BYTES
+    tall = f["src_rows"] if "src_rows" in f else f["src_boxes"] * FRACTAL_ROWS
+    sums = _runs(Space.L0C, f["l0c"], columns, tall * row, f["rows"] * row)
+    if "scales" not in f or f.get("quant", FixScale.COLUMNS) != FixScale.COLUMNS:
+        return sums
+    return (*sums, *_runs(Space.FIXP, f["scales"], 1, 0, _whole(f["cols"] * SUM_BYTES)))
 
 
 def _mad(f: Mapping[str, int], bits: int, *, scaled: bool) -> tuple[Regions, Regions]:

@@ -18,6 +18,7 @@ from .isa.vocabulary import (
     Axis,
     ElementType,
     FixConvert,
+    FixScale,
     Space,
     VectorBinary,
     VectorType,
@@ -69,12 +70,16 @@ def ub_accesses(mnemonic: str, f: Values, views: Sequence[View]) -> tuple[Region
             size = ((columns - 1) * f["l1_rows"] + f["rows"]) * FRACTAL_BYTES
             source = _tile(f["ub"], f["rows"], f["cols"], f["pitch"], f["bits"])
             return source, (Region(Space.L1, f["l1"], f["l1"] + size),)
-        case "l0c_to_ub":
+        case "l0c_to_ub" | "l0c_to_ub_quant":
             columns = -(-f["cols"] // FRACTAL_ROWS)
             rows = (columns - 1) * f["src_boxes"] * FRACTAL_ROWS + f["rows"]
             sums = Region(Space.L0C, f["l0c"], f["l0c"] + rows * FRACTAL_ROWS * _SUM_BYTES)
             bits = FixConvert(f["convert"]).bits
-            return (sums,), _tile(f["ub"], f["rows"], f["cols"], f["pitch"], bits)
+            reads = (sums,)
+            if f.get("quant") == FixScale.COLUMNS:
+                numbers = round_up(f["cols"] * _SUM_BYTES, FRACTAL_BYTES)
+                reads = (sums, Region(Space.FIXP, f["scales"], f["scales"] + numbers))
+            return reads, _tile(f["ub"], f["rows"], f["cols"], f["pitch"], bits)
         case "v_move_at":
             return _ALL_OF_UB, _ALL_OF_UB
         case _:

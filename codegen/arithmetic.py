@@ -34,10 +34,11 @@ _COMMUTATIVE = frozenset(
 
 @dataclass(frozen=True)
 class Tag:
-    """What goes with an instruction into the executable: its source and a remark."""
+    """What goes with an instruction into the executable: its source, a remark, and its tiles."""
 
     span: Span
     note: str = ""
+    tiles: tuple[tuple[str, tuple[str, str]], ...] = ()
 
 
 @dataclass

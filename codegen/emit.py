@@ -120,13 +120,13 @@ class _Emitter:
         for index, item in enumerate(block.items):
             last |= dict.fromkeys(used(item), index)
         last |= dict.fromkeys(variables(tail), len(block.items))
-        own: set[Var] = set()
+        own: dict[Var, None] = {}  # in order, so that the same program gets the same registers
         for index, item in enumerate(block.items):
             for var in self._item(item):
-                own.add(var)
+                own[var] = None
                 last.setdefault(var, index)
             for var in [v for v in own if last[v] <= index]:
-                own.discard(var)
+                del own[var]
                 self._end(var)
         if finish is not None:
             finish()
@@ -155,14 +155,14 @@ class _Emitter:
                 return self._branch(item)
 
     def _step(self, step: Step) -> None:
-        tag = Tag(step.span, step.note)
+        scalars, tag = Tag(step.span, step.note), Tag(step.span, step.note, step.tiles)
         held: list[int] = []
         fields = dict[str, int]()
         for each in row_of(step.mnemonic).fields:
             value = step.fields[each.name]
             if each.kind is FieldKind.REG:
                 assert isinstance(value, Expr)
-                fields[each.name] = self._math.value(self._scalar(value, step.span), tag, held)
+                fields[each.name] = self._math.value(self._scalar(value, step.span), scalars, held)
             else:
                 assert not isinstance(value, Expr)
                 fields[each.name] = value

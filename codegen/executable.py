@@ -22,6 +22,7 @@ from .isa.vocabulary import CoreKind
 from .kernel import Direction, Kernel, Layout, Param, ParamKind, View
 from .records import MAX_DEPTH, TAG, JsonReader, to_json
 from .tasks import Task, TaskGraph, expand
+from .tile_records import TileRecords  # noqa: TC001 - annotations of records are read at run time
 
 if TYPE_CHECKING:
     import os
@@ -48,8 +49,14 @@ __all__ = [
 ]
 
 _WORD_BYTES = 16
-_SINCE: tuple[tuple[str, int, Json], ...] = (("core", 1, CoreKind.AIC.value), ("mate", 2, None))
+_SINCE: tuple[tuple[str, int, Json], ...] = (
+    ("core", 1, CoreKind.AIC.value),
+    ("mate", 2, None),
+    ("tiles", 3, {"names": [], "uses": []}),
+)
 """Keys of a kernel that older files lack: the minor version that brought them, and what holds before."""
+_SINCE_OF_MATE = _SINCE[2:]
+"""The same for its mate."""
 _LAUNCH_SINCE: tuple[tuple[str, int, Json], ...] = (("sync_start", 3, False),)
 """The same of a launch."""
 
@@ -203,10 +210,12 @@ class _MateHeader:
     span_table: tuple[Span, ...]
     span_indices: tuple[int, ...]
     notes: tuple[tuple[int, str], ...]
+    tiles: TileRecords
 
     @classmethod
     def of(cls, mate: Kernel) -> _MateHeader:
-        return cls(len(mate.program), mate.span_table, mate.span_indices, mate.notes)
+        program = len(mate.program)
+        return cls(program, mate.span_table, mate.span_indices, mate.notes, mate.tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +231,7 @@ class _KernelHeader:
     notes: tuple[tuple[int, str], ...]
     core: CoreKind
     mate: _MateHeader | None
+    tiles: TileRecords
 
     @classmethod
     def of(cls, kernel: Kernel) -> _KernelHeader:
@@ -235,6 +245,7 @@ class _KernelHeader:
             kernel.notes,
             kernel.core,
             None if kernel.mate is None else _MateHeader.of(kernel.mate),
+            kernel.tiles,
         )
 
     @property
@@ -257,6 +268,7 @@ class _KernelHeader:
             self.notes,
             self.core,
             mate,
+            self.tiles,
         )
 
     def _of_mate(self, mate: _MateHeader, program: tuple[Instruction, ...]) -> Kernel:
@@ -269,6 +281,7 @@ class _KernelHeader:
             mate.span_indices,
             mate.notes,
             CoreKind.AIV,
+            tiles=mate.tiles,
         )
 
     def _decode(self, words: npt.NDArray[np.uint64]) -> tuple[Instruction, ...]:
@@ -320,7 +333,11 @@ def _complete(header: object, minor: int) -> None:
     if isinstance(kernels, list):
         for kernel in cast("list[object]", kernels):
             if isinstance(kernel, dict):
-                _add_missing(cast("dict[str, object]", kernel), _SINCE, minor)
+                told = cast("dict[str, object]", kernel)
+                _add_missing(told, _SINCE, minor)
+                mate = told.get("mate")
+                if isinstance(mate, dict):
+                    _add_missing(cast("dict[str, object]", mate), _SINCE_OF_MATE, minor)
     if any(minor < since for _, since, _ in _LAUNCH_SINCE):
         _complete_launches(parts.get("entries"), minor, 2 * MAX_DEPTH)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .isa.cluster import CORE_FLAG_IDS
 from .isa.table import FLAG_IDS
@@ -64,13 +64,22 @@ class Around:
     drain: int
 
 
+class Turn(NamedTuple):
+    """A stretch of a block: what takes a flag begins with item `y`, what sets it ends with item `x`."""
+
+    block: Block
+    x: int
+    y: int
+
+
 @dataclass(frozen=True)
 class Edge:
     """An order: what `src` did up to item `x` of `block` before what `dst` does from item `y` on.
 
     Without `around`, x < y and both are of one run of the block. With it, y <= x and the order reaches
     from each run of the block to the next; the flag stays up in between, so one more set stands before
-    the outermost loop and one more wait behind it.
+    the outermost loop and one more wait behind it. With `also`, it reaches from each run of any of the
+    turns to the next run of any of them.
     """
 
     src: Lane
@@ -79,15 +88,21 @@ class Edge:
     x: int
     y: int
     around: Around | None = None
+    also: tuple[Turn, ...] = ()
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Edges are keys everywhere, and their hash goes deep.
-        own = (self.src, self.dst, self.block, self.x, self.y, self.around)
+        own = (self.src, self.dst, self.block, self.x, self.y, self.around, self.also)
         object.__setattr__(self, "_hash", hash(own))
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Where its flag is taken and set, but for the first set and the last wait around a loop."""
+        return (Turn(self.block, self.x, self.y), *self.also)
 
     @property
     def pair(self) -> tuple[Lane, Lane]:
@@ -131,8 +146,9 @@ class Gaps:
             if None not in cores:
                 cores.append(barrier.core)
         for edge in sorted(edges, key=lambda e: (e.src, e.dst, e.y, e.x)):
-            gaps.sets.setdefault((edge.block, edge.x + 1), []).append(edge)
-            gaps.waits.setdefault((edge.block, edge.y), []).append(edge)
+            for turn in edge.turns:
+                gaps.sets.setdefault((turn.block, turn.x + 1), []).append(edge)
+                gaps.waits.setdefault((turn.block, turn.y), []).append(edge)
             if edge.around is not None:
                 around = edge.around
                 gaps.sets.setdefault((around.block, around.prime), []).append(edge)
@@ -147,6 +163,7 @@ class Hazards:
         steps: The steps; a step's number is its place here.
         number: The number of each step.
         lanes: The number of the lane of each step.
+        lanes_of: The numbers of the lanes of each core that has steps, and of all cores together.
         clashes: For each step, as bits, the steps of other lanes that must not overlap it.
     """
 
@@ -161,7 +178,12 @@ class Hazards:
             self.steps.append(step)
             self._paths.append(path)
         self.lanes = [step.lane.number for step in self.steps]
+        self.lanes_of: dict[ClusterCore | None, list[int]] = {None: []}
+        for lane in dict.fromkeys(step.lane for step in self.steps):
+            self.lanes_of[None].append(lane.number)
+            self.lanes_of.setdefault(lane.core, []).append(lane.number)
         self.clashes = _clashes(self.steps, self.lanes)
+        self._of_one_lane: dict[Branch, tuple[int, ...]] = {}
 
     def edge(self, first: int, then: int) -> Edge:
         """Return the order of step number `first` before step number `then`, which runs later.
@@ -180,6 +202,19 @@ class Hazards:
         around = None if x < y else self.around(block)
         assert x < y or around is not None, "what runs later comes later, or again"
         return Edge(src, dst, block, x, y, around)
+
+    def path(self, number: int) -> Path:
+        """Return the way from the root to step number `number`."""
+        return self._paths[number]
+
+    def of_one_lane(self, branch: Branch) -> tuple[int, ...]:
+        """Return the numbers of a branch's steps where all are of one lane and in no loop, else none."""
+        if branch not in self._of_one_lane:
+            steps = [*branch.then_body.steps(), *branch.else_body.steps()]
+            alone = not holds_loop(branch) and len({step.lane for step in steps}) == 1
+            found = tuple(self.number[step] for step in steps) if alone else ()
+            self._of_one_lane[branch] = found
+        return self._of_one_lane[branch]
 
     def around(self, block: Block) -> Around | None:
         """Return the place of the outermost loop around `block`, flags close to it, if there is one."""
@@ -208,6 +243,13 @@ def bodies(item: Item) -> tuple[Block, ...]:
             return (item.then_body, item.else_body)
         case _:
             return ()
+
+
+def holds_loop(item: Item) -> bool:
+    """Whether an item is a loop, or a branch with one in it."""
+    return isinstance(item, AnyLoop) or any(
+        holds_loop(inner) for block in bodies(item) for inner in block.items
+    )
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ..ir.errors import IRValueError, Span
 from .isa.encoding import encode_program
 from .isa.vocabulary import CoreKind, FieldKind, Flow
+from .tile_records import NO_RECORDS, TileRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,6 +183,7 @@ class Kernel:
         core: The kind of core that it is for.
         mate: For a kernel of the cube core, the program that the cluster's first vector core (AIV0)
             runs at the same time: of the same name, parameters and views, with no mate of its own.
+        tiles: Which tiles its instructions work on, as far as that is known.
 
     Raises:
         IRValueError: If a field points at something that is not there, or the mate does not fit.
@@ -196,6 +198,7 @@ class Kernel:
     notes: tuple[tuple[int, str], ...] = ()
     core: CoreKind = CoreKind.AIC
     mate: Kernel | None = None
+    tiles: TileRecords = NO_RECORDS
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -225,6 +228,7 @@ class Kernel:
         notes: Mapping[int, str] | None = None,
         core: CoreKind = CoreKind.AIC,
         mate: Kernel | None = None,
+        tiles: TileRecords | None = None,
     ) -> Kernel:
         """Return a kernel from one span per instruction, or none at all.
 
@@ -237,6 +241,7 @@ class Kernel:
             notes: Instruction index to remark.
             core: The kind of core that it is for.
             mate: What the vector core runs at the same time.
+            tiles: Which tiles its instructions work on.
 
         Raises:
             IRValueError: As the class.
@@ -255,6 +260,7 @@ class Kernel:
             tuple(sorted((notes or {}).items())),
             core,
             mate,
+            tiles or NO_RECORDS,
         )
 
     @property
@@ -353,6 +359,9 @@ class Kernel:
         noted = [index for index, _ in self.notes]
         if noted != sorted(set(noted)) or any(not 0 <= index < count for index in noted):
             _refuse(f"{where} must have at most one note per instruction, in order, not {noted}.")
+        why = self.tiles.complaint(count)
+        if why is not None:
+            _refuse(f"{where} {why}.")
 
     def _check_mate(self, mate: Kernel) -> None:
         where = f"Kernel {self.name!r}"

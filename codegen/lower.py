@@ -14,6 +14,7 @@ from ..ir.passes import PassContext, default_pipeline
 from ..ir.passes.block_mx_scale_tensor_views import BlockMxScaleTensorViews
 from ..ir.passes.block_nz_tensor_views import BlockNzTensorViews
 from ..ir.passes.convert_tensor_to_tile_ops import ConvertTensorToTileOps
+from ..ir.passes.memory_reuse import MemoryReuse
 from ..ir.passes.mx_offset_requirements import offset_requirements
 from ..ir.passes.nz_offset_requirements import nz_offset_requirements
 from ..ir.passes.offset_requirements import joined
@@ -42,6 +43,8 @@ from .pairs import split
 from .schedule import schedule
 from .select import select
 from .sync import synchronise
+from .tile_names import buffers_of
+from .tile_records import TileRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from ..ir.passes.base import Instrument
     from ..ir.passes.offset_requirements import Requirement
     from ..ir.target import Target
+    from .tile_names import Buffers
     from .tree import Block
 
 _KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
@@ -87,6 +91,7 @@ def lower(
     check_returns(program)
     check_strides(program)
     needs: dict[str, tuple[Requirement, ...]] = {}
+    buffers: dict[str, Buffers] = {}
     final = logical = program
     with PassContext(list(instruments), target):
         for each in default_pipeline(allow_mx_store=allow_mx_store):
@@ -101,10 +106,12 @@ def lower(
                     needs = nz_offset_requirements(before)
                 case BlockMxScaleTensorViews():
                     needs = joined(needs, offset_requirements(before))
+                case MemoryReuse():
+                    buffers = buffers_of(before)
                 case _:
                     continue
     default = _default_entry(program, final)
-    return Lowered(final, _executable(logical, final, target, needs, default))
+    return Lowered(final, _executable(logical, final, target, needs, buffers, default))
 
 
 def _refuse_other_functions(program: Program) -> None:
@@ -126,6 +133,7 @@ def _executable(
     final: Program,
     target: Target,
     needs: dict[str, tuple[Requirement, ...]],
+    buffers: dict[str, Buffers],
     default: str,
 ) -> Executable:
     kernels: list[Kernel] = []
@@ -134,7 +142,7 @@ def _executable(
     for name, function in final.functions.items():
         if function.func_type in _KERNELS:
             callee = Callee(len(kernels), function, returned_params(function))
-            kernel = _kernel(source.functions[name], function)
+            kernel = _kernel(source.functions[name], function, buffers.get(function.name, ()))
             kernels.append(kernel)
             callees[function.name] = callee
             entries.append(_kernel_entry(callee, kernel, needs.get(function.name, ())))
@@ -171,8 +179,8 @@ def _default_entry(program: Program, final: Program) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _kernel(source: Function, function: Function) -> Kernel:
-    selection = select(function)
+def _kernel(source: Function, function: Function, buffers: Buffers) -> Kernel:
+    selection = select(function, buffers)
     cores = cores_of(function, selection.block)
     block = synchronise(schedule(selection.block))
     params = params_of(source)
@@ -191,6 +199,7 @@ def _kernel(source: Function, function: Function) -> Kernel:
             notes={index: tag.note for index, tag in enumerate(tags) if tag.note},
             core=core,
             mate=mate,
+            tiles=TileRecords.of([tag.tiles for tag in tags]),
         )
 
     if len(cores) == 1:

@@ -39,6 +39,7 @@ class Operands:
         views: What the instructions' view fields index, so far.
         ranges: What values scalars can take.
         scaled: The buffers of block-scaled data.
+        made_by: The call that made each tile, so far.
         wanted: The variables whose values somebody wants; a tile that is not among them may hold
             anything.
     """
@@ -48,6 +49,7 @@ class Operands:
     views: list[View] = field(default_factory=list[View])
     ranges: Ranges = field(default_factory=lambda: Ranges(SeqStmts(())))
     scaled: ScaledBuffers = field(default_factory=ScaledBuffers)
+    made_by: dict[Var, Call] = field(default_factory=dict[Var, Call])
     wanted: set[Var] = field(default_factory=set[Var])
     _index_of: dict[View, int] = field(default_factory=dict[View, int])
 

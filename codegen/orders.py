@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .hazards import Barrier, Edge
+from .hazards import Barrier, Edge, Turn
 from .tree import Step
 
 if TYPE_CHECKING:
@@ -129,8 +129,15 @@ def merge(a: Edge, b: Edge) -> Edge | None:
     """Return the one order that implies both, if setting late and waiting early still works."""
     if a.pair != b.pair or a.block is not b.block or (a.around is None) != (b.around is None):
         return None
+    if [turn.block for turn in a.also] != [turn.block for turn in b.also]:
+        return None
     x, y = max(a.x, b.x), min(a.y, b.y)
     if a.around is None or b.around is None:
         return Edge(a.src, a.dst, a.block, x, y) if x < y else None
+    also = tuple(
+        Turn(one.block, max(one.x, other.x), min(one.y, other.y))
+        for one, other in zip(a.also, b.also, strict=True)
+    )
     prime, drain = max(a.around.prime, b.around.prime), min(a.around.drain, b.around.drain)
-    return Edge(a.src, a.dst, a.block, x, y, replace(a.around, prime=prime, drain=drain))
+    around = replace(a.around, prime=prime, drain=drain)
+    return Edge(a.src, a.dst, a.block, x, y, around, also)

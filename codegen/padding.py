@@ -99,6 +99,26 @@ def fills(buffers: ScaledBuffers, tile: Expr, place: Place) -> list[Fields]:
     return made
 
 
+def beyond(tile: TileType, place: Place) -> list[Fields]:
+    """Return what of a tile in L1 lies beyond its valid part, as fields of `l1_fill`.
+
+    A line of 32 bytes that is valid in part is left alone: what brought it has filled it up.
+    """
+    wide = c0_elements(place.dtype.bits)
+    first, end = -(-place.valid_cols // wide), -(-place.cols // wide)
+    one_row = tile.get_effective_tile_view().slayout is TileLayout.none_box
+    pitch = 1 if one_row else round_up(place.rows, FRACTAL_ROWS)
+    made: list[Fields] = []
+    if end > first:
+        at = place.address + first * pitch * FRACTAL_BYTES
+        made.append({"l1": at, "lines": end - first, "units": place.rows, "pitch": pitch})
+    if place.rows > place.valid_rows and first:
+        at = place.address + place.valid_rows * FRACTAL_BYTES
+        units = place.rows - place.valid_rows
+        made.append({"l1": at, "lines": first, "units": units, "pitch": pitch})
+    return made
+
+
 def _beyond_columns(tile: TileType, place: Place) -> list[Fields]:
     wide = c0_elements(place.dtype.bits)
     first = -(-place.valid_cols // wide)

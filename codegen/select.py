@@ -30,12 +30,14 @@ from .operands import Operands
 from .padding import scaled_buffers
 from .places import place_of
 from .select_rules import select_call
+from .tile_names import TileNames
 from .tree import Block, Branch, Let, Loop, While
 from .vector.scratch import wanted
 
 if TYPE_CHECKING:
     from ..ir.errors import Span
     from .kernel import View
+    from .tile_names import Buffers
     from .tree import Carried
 
 ONE_TENSOR = "write into one tensor on all of these ways, by pl.store or pl.assemble"
@@ -50,20 +52,25 @@ class Selection:
     views: tuple[View, ...]
 
 
-def select(function: Function) -> Selection:
+def select(function: Function, buffers: Buffers = ()) -> Selection:
     """Return the instructions of an InCore function after all passes.
+
+    Args:
+        function: The function.
+        buffers: The buffers that its tiles had of their own before they shared places.
 
     Raises:
         IRValueError: For a construct that no core has an instruction for.
         IRTypeError: For a tile or tensor that no instruction takes.
     """
-    selector = _Selector(function)
+    selector = _Selector(function, TileNames(function, buffers))
     block = selector.body(function.body)
     return Selection(block, tuple(selector.operands.views))
 
 
 class _Selector:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, tiles: TileNames) -> None:
+        self.tiles = tiles
         self.operands = Operands(
             ranges=Ranges(function.body),
             scaled=scaled_buffers(function.body),
@@ -122,9 +129,15 @@ class _Selector:
             self._call(stmt.var, stmt.value, block)
         else:
             self._same(stmt.var, stmt.value)
+            if stmt.value in self.operands.made_by:
+                self.operands.made_by[stmt.var] = self.operands.made_by[cast("Var", stmt.value)]
 
     def _call(self, var: Var | None, call: Call, block: Block) -> None:
-        for step in select_call(self.operands, var, call):
+        if var is not None:
+            self.operands.made_by[var] = call
+        steps = select_call(self.operands, var, call)
+        self.tiles.name(steps, var, call)
+        for step in steps:
             step.note = var.name_hint if var is not None else ""
             block.items.append(step)
 

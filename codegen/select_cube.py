@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, cast
 
 from ..ir.dtypes import BFloat16, DType, Float16, UInt8
 from ..ir.errors import IRTypeError, IRValueError
-from ..ir.expr import Call, ConstBool, Expr, Var
+from ..ir.expr import Call, ConstBool, Expr, Var, index
 from ..ir.numerics.functions import scalar_code
 from ..ir.ops.rules_memory import stored_dtypes
-from ..ir.tile_bytes import FRACTAL_ROWS, round_up
+from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, round_up
 from ..ir.types import TensorLayout, TensorType, TileLayout, TileType
-from .isa.vocabulary import Convert, ElementType, FixConvert, MadInit, PlainType, Space
+from .isa.vocabulary import (
+    Convert,
+    ElementType,
+    FixConvert,
+    FixScale,
+    MadInit,
+    PlainType,
+    Space,
+    Sums,
+)
 from .operands import coordinates
-from .padding import fills
+from .padding import beyond, fills
 from .places import constant, place_of, space_name
 from .select_folded import select_nz_load, select_rows
 
@@ -38,6 +47,8 @@ FIX_CONVERT = {
 }
 """What the fixpipe calls each dtype that it writes."""
 
+LINE_BITS = FRACTAL_BYTES * 8
+_BRINGS_TO_L1 = ("tile.load", "tile.move")
 _PLAIN = {
     Float16: PlainType.FP16,
     BFloat16: PlainType.BF16,
@@ -83,6 +94,34 @@ def fill_up(operands: Operands, var: Var, place: Place, call: Call) -> tuple[Ste
     """Return what sets a tile in L1 to zero from its valid K on, as far as the cube multiplies it."""
     found = fills(operands.scaled, var, place)
     return tuple(operands.step("l1_fill", fields, call) for fields in found)
+
+
+def _filled(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
+    """Return what sets all of a tile in L1 to zero beyond what was brought there."""
+    if var is None:
+        return ()
+    source, place = call.args[0], place_of(call.args[0], call.span)
+    tile = cast("TileType", source.type)
+    made = operands.made_by.get(cast("Var", source))
+    name = made.op.name if made is not None else ""
+    if name not in _BRINGS_TO_L1:
+        narrowed = name == "tile.set_validshape"
+        found = "pl.set_validshape made it" if narrowed else "a loop or a branch hands it on"
+        message = (
+            "A tile that pl.fillpad fills up in Mat must be as it was loaded or moved there, not as "
+            f"{found}"
+        )
+        hint = "say what is valid by valid_shape= of the load, and fill up just behind it"
+        raise IRValueError(message, call.span, hint=hint)
+    one_row = tile.get_effective_tile_view().slayout is TileLayout.none_box
+    if name == "tile.move" and one_row and place.valid_cols * place.dtype.bits % LINE_BITS:
+        message = (
+            "A row that pl.fillpad fills up in Mat must come from a tensor, or end with 32 bytes, not be "
+            f"{place.valid_cols} elements of {place.dtype.name} from Vec"
+        )
+        raise IRValueError(message, call.span, hint="pl.fillpad it in Vec, then pl.move it")
+    fields = beyond(tile, place)
+    return tuple(operands.step("l1_fill", each, call) for each in fields)
 
 
 def _load_boxes(operands: Operands, place: Place, call: Call) -> Step:
@@ -263,6 +302,35 @@ def select_acc_store(operands: Operands, source: Place, call: Call) -> tuple[Ste
     return (operands.step("l0c_to_gm", fields, call),)
 
 
+def select_acc_move(operands: Operands, var: Var, call: Call) -> tuple[Step, ...]:
+    """Return the move of an accumulator's valid part into the boxes of an operand in L1."""
+    source, place = place_of(call.args[0], call.span), place_of(var, call.span)
+    fields: Fields = {
+        "l0c": source.address,
+        "l1": place.address,
+        "rows": place.valid_rows,
+        "cols": place.valid_cols,
+        "l1_boxes": -(-place.rows // FRACTAL_ROWS),
+        **drained(source, place, call),
+    }
+    mnemonic = "l0c_to_l1_quant" if "xs" in fields else "l0c_to_l1"
+    return (operands.step(mnemonic, fields, call), *fill_up(operands, var, place, call))
+
+
+def drained(source: Place, place: Place, call: Call) -> Fields:
+    """Return how sums are converted on their way to a memory of the chip, as fields of the fixpipe."""
+    scale = call.kwargs.get("pre_quant")
+    fields: Fields = {
+        "src_boxes": source.box_rows // FRACTAL_ROWS,
+        "convert": FIX_CONVERT[place.dtype],
+        "relu": int(call.kwargs.get("pre_relu", False)),
+    }
+    if scale is None:
+        return fields
+    number = index(int(scalar_code(scale, DType.Float32)))
+    return {**fields, "quant": FixScale.NUMBER, "xs": number, "sums": Sums.FP32, "scales": 0}
+
+
 _STARTS = {"": MadInit.ZERO, "_acc": MadInit.ACC, "_bias": MadInit.BIAS}
 
 RULES: dict[str, Rule] = {
@@ -274,5 +342,5 @@ RULES: dict[str, Rule] = {
         ("gemv", _plain),
     )
     for suffix, init in _STARTS.items()
-} | {"tile.set_validshape": _narrowed}
-"""The rules of the products, and of what less is valid of than before."""
+} | {"tile.set_validshape": _narrowed, "tile.fillpad_mat": _filled}
+"""The rules of the products, and of what less or more is valid of than before."""

@@ -15,7 +15,7 @@ from ..ir.dtypes import Index
 from ..ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..ir.errors import IRValueError
 from ..ir.expr import ConstInt, FloorDiv, Mul, index
-from ..ir.ops.rules_window import window_steps
+from ..ir.ops.rules_window import steps_into
 from ..ir.tile_bytes import FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up, tile_bytes
 from ..ir.types import TileLayout
 from .access import BOX_BYTES
@@ -128,6 +128,12 @@ def _copy(operands: Operands, var: Var, call: Call) -> _Copy:
         case Space.L1, Space.SCALE_A | Space.SCALE_B:
             return _fill_scale(operands, var, source, place, call)
         case Space.L1, Space.BIAS:
+            if not _is_plain_row(call.args[0]):
+                message = "A tile must move to Bias as a plain row, not from boxes in Mat"
+                hint = (
+                    "a row of sums goes there by way of Vec: pl.move it to pl.Mem.Vec, then to Mat"
+                )
+                raise IRValueError(message, call.span, hint=hint)
             fields |= {"bytes": place.valid_cols * bits // 8}
             return _Copy("l1_to_bias", fields, (Fraction(0), Fraction(bits, FRACTAL_BYTES * 8)))
         case _:
@@ -135,8 +141,7 @@ def _copy(operands: Operands, var: Var, call: Call) -> _Copy:
                 "The cube core must move tiles from Mat to Left, Right, LeftScale, RightScale or "
                 f"Bias, not from {space_name(call.args[0])} to {space_name(var)}"
             )
-            hint = "a product goes on by way of a vector core: pl.move it to pl.Mem.Vec"
-            raise IRValueError(message, call.span, hint=hint)
+            raise IRValueError(message, call.span)
 
 
 def _is_plain_row(tile: Expr) -> bool:
@@ -170,7 +175,7 @@ def _fill_scale(operands: Operands, var: Var, source: Place, place: Place, call:
 def _check_window(operands: Operands, call: Call, source: Place, place: Place) -> None:
     """Refuse a window that is not known to begin between boxes and to end within the valid tile."""
     tile = cast("TileType", call.args[0].type)
-    steps = window_steps(tile.dtype.bits, call.kwargs["target_memory"])
+    steps = steps_into(tile, call.kwargs["target_memory"])
     sizes = (place.valid_rows, place.valid_cols)
     limits = (source.valid_rows, source.valid_cols)
     for axis, at, step, size, limit in zip(

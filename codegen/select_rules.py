@@ -13,7 +13,7 @@ from ..ir.expr import Op
 from .isa.vocabulary import Space
 from .places import place_of
 from .select_cube import RULES as CUBE_RULES
-from .select_cube import select_acc_store, select_l1_load
+from .select_cube import select_acc_move, select_acc_store, select_l1_load
 from .select_moves import select_extract, select_move
 from .vector import RULES as VECTOR_RULES
 from .vector.crossings import select_crossing
@@ -58,6 +58,8 @@ def _move(operands: Operands, var: Var | None, call: Call) -> tuple[Step, ...]:
     if var is None:
         return ()
     source, target = (place_of(each, call.span) for each in (call.args[0], var))
+    if (source.space, target.space) == (Space.L0C, Space.L1):
+        return select_acc_move(operands, var, call)
     if Space.UB not in (source.space, target.space):
         return select_move(operands, var, call)
     return select_crossing(operands, var, call)

@@ -16,12 +16,13 @@ from .flags import number
 from .hazards import JOIN_ID, Gaps, Hazards
 from .isa.vocabulary import ClusterCore, Pipe
 from .tree import AnyLoop, Block, Branch, Loop, Step, While
+from .turns import turns_of
 from .walk import is_safe, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .hazards import Around, Edge
+    from .hazards import Around, Edge, Turn
     from .tree import Fields, Item
 
 
@@ -29,15 +30,19 @@ def synchronise(root: Block) -> Block:
     """Return `root` with flags and barriers for every hazard of two lanes; `root` is not changed."""
     hazards = Hazards(root)
     edges = needed(hazards)
+    turns = turns_of(hazards, edges)
+    if turns:
+        edges = needed(hazards, turns)
+        edges = without_implied(hazards, edges, turns)
     edges = without_implied(hazards, edges, [e for e in edges if _may_be_implied(e)])
     edges = _stretched(hazards, edges)
     plan = number(hazards, edges)
     return _Placement(plan.numbers, Gaps.of(plan.numbers, plan.barriers)).block(root)
 
 
-def needed(hazards: Hazards) -> list[Edge]:
-    """Return orders that together leave none missing."""
-    edges: dict[Edge, None] = {}
+def needed(hazards: Hazards, given: Iterable[Edge] = ()) -> list[Edge]:
+    """Return orders that together leave none missing, `given` ones among them."""
+    edges = dict.fromkeys(given)
     while True:
         missing = walk(hazards, edges).missing
         if not missing:
@@ -77,7 +82,18 @@ def _may_be_implied(edge: Edge) -> bool:
         if not isinstance(loop, AnyLoop) or loop.body is not edge.block:
             return True
         between = [*items[edge.x :], *items[: edge.y + 1]]
-    return any(isinstance(item, AnyLoop | Branch) for item in between)
+    return any(map(_may_hold_orders, between))
+
+
+def _may_hold_orders(item: Item) -> bool:
+    """Whether there can be orders inside of an item; in a branch of one lane there are none."""
+    match item:
+        case AnyLoop():
+            return True
+        case Branch():
+            return len({step.lane for step in Block([item]).steps()}) > 1
+        case _:
+            return False
 
 
 def _stretched(hazards: Hazards, edges: list[Edge]) -> list[Edge]:
@@ -163,34 +179,38 @@ class _Placement:
     def _gap(self, block: Block, index: int, out: Block) -> None:
         gap = (block, index)
         for edge in self._gaps.sets.get(gap, ()):
-            out.items.append(self._set(edge, edge.x if block is edge.block else None))
+            turn = next((t for t in edge.turns if (t.block, t.x + 1) == gap), None)
+            out.items.append(self._set(edge, turn))
         for core in self._gaps.barriers.get(gap, ()):
             span = block.items[min(index, len(block.items) - 1)].span
             out.items += _join(span) if core is None else (_barrier(core, span),)
         for edge in self._gaps.waits.get(gap, ()):
-            out.items.append(self._wait(edge, edge.y if block is edge.block else None))
+            turn = next((t for t in edge.turns if (t.block, t.y) == gap), None)
+            out.items.append(self._wait(edge, turn))
 
-    def _set(self, edge: Edge, item: int | None) -> Step:
+    def _set(self, edge: Edge, turn: Turn | None) -> Step:
         ends: Fields = {"pipe": edge.src.pipe, "to": edge.dst.core}
-        return self._flag("set", edge, item, edge.src.core, ends)
+        span = _span(edge, turn, None if turn is None else turn.x)
+        return self._flag("set", edge, span, edge.src.core, ends)
 
-    def _wait(self, edge: Edge, item: int | None) -> Step:
+    def _wait(self, edge: Edge, turn: Turn | None) -> Step:
         ends: Fields = {"pipe": edge.dst.pipe, "of": edge.src.core}
-        return self._flag("wait", edge, item, edge.dst.core, ends)
+        span = _span(edge, turn, None if turn is None else turn.y)
+        return self._flag("wait", edge, span, edge.dst.core, ends)
 
-    def _flag(self, verb: str, edge: Edge, item: int | None, on: ClusterCore, ends: Fields) -> Step:
+    def _flag(self, verb: str, edge: Edge, span: Span, on: ClusterCore, ends: Fields) -> Step:
         """Return a flag instruction on a core; `ends` are what it says of an order between two."""
         fields: Fields = {"id": self._numbers[edge]}
         if edge.crosses:
-            return Step(f"{verb}_core_flag", ends | fields, _span(edge, item), on=on)
+            return Step(f"{verb}_core_flag", ends | fields, span, on=on)
         fields |= {"src": edge.src.pipe, "dst": edge.dst.pipe}
-        return Step(f"{verb}_flag", fields, _span(edge, item), on=on)
+        return Step(f"{verb}_flag", fields, span, on=on)
 
 
-def _span(edge: Edge, item: int | None) -> Span:
+def _span(edge: Edge, turn: Turn | None, item: int | None) -> Span:
     """Return the span of a flag instruction: that of what it follows or precedes."""
-    if item is not None:
-        return edge.block.items[item].span
+    if turn is not None and item is not None:
+        return turn.block.items[item].span
     if edge.around is not None:
         return edge.around.block.items[edge.around.index].span
     return Span.unknown()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..ir.expr import Expr, Var
 
 
+_PIPES = len(Pipe)
 Fields: TypeAlias = "dict[str, int | Expr]"
 """The fields of an instruction; one in a register is the scalar whose value it must carry."""
 
@@ -58,7 +59,7 @@ class Lane(NamedTuple):
     @property
     def number(self) -> int:
         """A number that no other lane has."""
-        return self.core * len(Pipe) + self.pipe
+        return self.core * _PIPES + self.pipe
 
 
 @dataclass(eq=False)
@@ -66,7 +67,8 @@ class Step:
     """One instruction.
 
     `note` is a remark for the disassembly, such as the tile that the instruction makes. `on` is the core
-    of an instruction that both kinds of core have.
+    of an instruction that both kinds of core have. `tiles` are buffer and variable of the tiles that its
+    operands are, by operand, as far as they are known.
     """
 
     mnemonic: str
@@ -76,6 +78,7 @@ class Step:
     writes: tuple[Region, ...] = ()
     note: str = ""
     on: ClusterCore | None = None
+    tiles: tuple[tuple[str, tuple[str, str]], ...] = ()
 
     @property
     def core(self) -> ClusterCore:

@@ -10,16 +10,17 @@ integers, a bit a step; each edge has a bit too, which is known to who knows tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .hazards import Gaps
 from .tree import AnyLoop, Block, Branch, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .hazards import Barrier, Edge, Gap, Hazards
-    from .isa.vocabulary import ClusterCore
 
 STEADY_TRIPS = 8
 """Trips after which a walk stops hoping that a loop's trips become alike, and takes what all share."""
@@ -136,20 +137,18 @@ class _Walk:
     ) -> None:
         edges = list(edges)
         self._hazards = hazards
-        self._gaps = Gaps.of(edges, barriers)
+        self._gaps = gaps = Gaps.of(edges, barriers)
+        self._busy = gaps.sets.keys() | gaps.barriers.keys() | gaps.waits.keys()
         self._flags = flags
         self._one = one
         first = len(hazards.steps)
         self._bit = {edge: 1 << first + number for number, edge in enumerate(edges)}
         self._edge_of = {first + number: edge for number, edge in enumerate(edges)}
         self._of_pool: dict[tuple[int, ...], int] = {}
-        for edge, bit in self._bit.items():
-            self._of_pool[edge.pool] = self._of_pool.get(edge.pool, 0) | bit
-        self._lanes: dict[ClusterCore | None, list[int]] = {None: []}
-        for lane in dict.fromkeys(step.lane for step in hazards.steps):
-            self._lanes[None].append(lane.number)
-            self._lanes.setdefault(lane.core, []).append(lane.number)
-        self._state = _State(dict.fromkeys(self._lanes[None], 0), 0, {})
+        for edge in edges if flags else ():
+            self._of_pool[edge.pool] = self._of_pool.get(edge.pool, 0) | self._bit[edge]
+        self._state = _State(dict.fromkeys(hazards.lanes_of[None], 0), 0, {})
+        self._acts: dict[Block, list[Callable[[], None]]] = {}
         self._log: list[int] = []
         self._chunks: list[int] = []
         self._after: dict[int, tuple[int, int]] = {}
@@ -160,18 +159,49 @@ class _Walk:
 
     def block(self, block: Block) -> None:
         """Walk one run of a block."""
+        acts = self._acts.get(block)
+        if acts is None:
+            acts = self._acts[block] = list(self._acts_of(block))
+        for act in acts:
+            act()
+
+    def _acts_of(self, block: Block) -> Iterator[Callable[[], None]]:
+        """Yield what a run of a block does."""
+        steps: list[int] = []  # with nothing in between
         for index, item in enumerate(block.items):
-            self._gap((block, index))
+            if (block, index) in self._busy:
+                yield from self._run(steps)
+                yield from self._gap((block, index))
+                steps = []
             match item:
                 case Step():
-                    self._step(self._hazards.number[item])
+                    steps.append(self._hazards.number[item])
                 case AnyLoop():
-                    self._loop(item)
+                    yield from self._run(steps)
+                    yield partial(self._loop, item)
+                    steps = []
+                case Branch() if alone := self._hazards.of_one_lane(item):
+                    steps += alone  # nobody else is told of anything in it, whichever arm runs
                 case Branch():
-                    self._branch(item)
+                    yield from self._run(steps)
+                    yield partial(self._branch, item)
+                    steps = []
                 case _:
                     continue
-        self._gap((block, len(block.items)))
+        yield from self._run(steps)
+        yield from self._gap((block, len(block.items)))
+
+    def _run(self, steps: Sequence[int]) -> Iterator[Callable[[], None]]:
+        """Yield what steps with nothing in between do; where one fault is enough, a lane's as one."""
+        if not self._one:
+            yield from (partial(self._step, number) for number in steps)
+            return
+        for lane, numbers in groupby(steps, self._hazards.lanes.__getitem__):
+            own = clashes = 0
+            for number in numbers:
+                own |= 1 << number
+                clashes |= self._hazards.clashes[number]
+            yield partial(self._check, lane, own, clashes)
 
     def _loop(self, loop: AnyLoop) -> None:
         """Walk trips until one more changes nothing; what follows may come after any number."""
@@ -251,19 +281,26 @@ class _Walk:
         return found
 
     def _settle(self) -> None:
-        """Bring what setters told up to now, so that states can be compared."""
-        now = len(self._log)
+        """Bring what setters told up to now, so that states can be compared.
+
+        What the log held before is then of use only to orders that are missing, so it begins anew
+        where the first of these ends the walk.
+        """
+        now = 0 if self._one else len(self._log)
         told = self._state.told
+        ran: dict[int, int] = {}
         for edge, (bits, when) in told.items():
-            if when != now:
-                told[edge] = (bits & ~self._since(when), now)
+            if when not in ran:
+                ran[when] = self._since(when)
+            told[edge] = (bits & ~ran[when], now)
+        if self._one:
+            self._log.clear()
+            self._chunks.clear()
 
     def _step(self, number: int) -> None:
         state, lane = self._state, self._hazards.lanes[number]
         missing = self._hazards.clashes[number] & state.run & ~state.known[lane]
         while missing:
-            if self._one:
-                raise _Enough
             latest = max(_bits(missing), key=lambda other: self._after[other][1])
             self.report.missing.setdefault(self._hazards.edge(latest, number))
             bits, when = self._after[latest]
@@ -272,16 +309,23 @@ class _Walk:
         bit = 1 << number
         self._record(bit)
         state.known[lane] |= bit
-        if not self._one:
-            self._after[number] = (state.known[lane], len(self._log))
+        self._after[number] = (state.known[lane], len(self._log))
 
-    def _gap(self, gap: Gap) -> None:
+    def _check(self, lane: int, own: int, clashes: int) -> None:
+        """Run steps of a lane, given as bits, that lack no order; `clashes` are those of any."""
+        state = self._state
+        if clashes & state.run & ~state.known[lane]:
+            raise _Enough
+        self._record(own)
+        state.known[lane] |= own
+
+    def _gap(self, gap: Gap) -> Iterator[Callable[[], None]]:
         for edge in self._gaps.sets.get(gap, ()):
-            self._set(edge)
+            yield partial(self._set, edge)
         for core in self._gaps.barriers.get(gap, ()):
-            self._join(self._lanes.get(core, ()))
+            yield partial(self._join, self._hazards.lanes_of.get(core, ()))
         for edge in self._gaps.waits.get(gap, ()):
-            self._wait(edge)
+            yield partial(self._wait, edge)
 
     def _join(self, lanes: Iterable[int]) -> None:
         known = self._state.known

@@ -167,13 +167,15 @@ def bind_inputs(
     inputs: Mapping[str, Any],
     *,
     grouped_axes: Mapping[Var, int] | None = None,
+    copied: bool = True,
 ) -> dict[str, Bound]:
     """Return the value of every parameter of `function`, by the parameter's name.
 
     Args:
         function: The function that is launched.
-        inputs: Parameter name to array or number. The arrays of simple dtypes are copied.
+        inputs: Parameter name to array or number.
         grouped_axes: For parameters of compound dtypes, the axis along which their use needs groups.
+        copied: Whether arrays of simple dtypes are copied; else what is bound is only to be read.
 
     Raises:
         InputError: For an unknown or missing name, or a value of the wrong shape, dtype or range;
@@ -205,7 +207,7 @@ def bind_inputs(
             case TensorType() as type_ if given is None and direction is ParamDirection.Out:
                 bound[name] = empty_tensor(type_)
             case TensorType() as type_:
-                bound[name] = bind_tensor(name, type_, given)
+                bound[name] = bind_tensor(name, type_, given, copied=copied)
             case ScalarType(dtype):
                 bound[name] = bind_scalar(name, dtype, given)
             case other:
@@ -230,8 +232,8 @@ def _bind_planes(
     return planes
 
 
-def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
-    """Return an array as a tensor argument.
+def bind_tensor(name: str, type_: TensorType, given: Any, *, copied: bool = True) -> BoundTensor:
+    """Return an array as a tensor argument, of memory of its own if it is to be `copied`.
 
     Raises:
         InputError: When it is missing, or of the wrong shape or dtype.
@@ -263,7 +265,7 @@ def bind_tensor(name: str, type_: TensorType, given: Any) -> BoundTensor:
         raise InputError(message, hint=_hint(type_, shape))
     places = _memory_positions(type_)
     if places is None:
-        return BoundTensor(np.array(codes).reshape(-1), type_)
+        return BoundTensor(np.array(codes, copy=copied or None).reshape(-1), type_)
     buffer = np.zeros(buffer_items(type_), codes.dtype)
     buffer[places] = codes
     return BoundTensor(buffer, type_)

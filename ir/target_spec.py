@@ -26,6 +26,10 @@ CASTABLE = tuple(
 """The dtypes that a conversion may be from or to; a scale is none."""
 
 
+_MOST_SHOWN = 80
+_MOST_SHOWN_BITS = 128
+
+
 class Unit(Enum):
     """What a field counts; its value ends the field's name."""
 
@@ -152,7 +156,7 @@ class Spec:
 
     def refuse(self, name: str, value: object) -> NoReturn:
         """Raise the error for a value that is not allowed."""
-        message = f"{name} must be {self.rule}, not {value!r}."
+        message = f"{name} must be {self.rule}, not {shown(value)}."
         raise MachineError(message)
 
     def _allows(self, value: float) -> bool:
@@ -180,6 +184,17 @@ class Spec:
         return [[a, b] for family in MX_FAMILIES for a in family for b in family]
 
 
+def shown(value: object) -> str:
+    """Return a value as an error names it, cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"such a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
 def _items(value: object) -> list[object]:
     """Return the items of a list or tuple; of anything else, none."""
     return (
@@ -199,10 +214,14 @@ def count(doc: str, *, least: int = 1, most: int = 1 << 20, unit: Unit = Unit.CO
     return spec(FieldType.INTEGER, unit, doc, least=least, most=most)
 
 
-def cycles(doc: str, *, whole: bool = True, least: int = 0) -> Any:
-    """Return a record field for a duration in cycles."""
-    kind = FieldType.INTEGER if whole else FieldType.NUMBER
-    return spec(kind, Unit.CYCLES, doc, least=least, most=1 << 32)
+def cycles(doc: str, *, least: int = 0) -> Any:
+    """Return a record field for a duration in whole cycles."""
+    return spec(FieldType.INTEGER, Unit.CYCLES, doc, least=least, most=1 << 24)
+
+
+def part_cycles(doc: str) -> Any:
+    """Return a record field for a duration in cycles and parts of them, of which many are summed."""
+    return spec(FieldType.NUMBER, Unit.CYCLES, doc, most=1 << 16)
 
 
 _LEAST_RATE = 0.001

@@ -42,6 +42,9 @@ def c0_elements(bits: int) -> int:
 def tile_bytes(tile: TileType) -> int:
     """Return the bytes of a placed tile, partial boxes counted whole.
 
+    In Mat all operands lie in boxes of 16 rows, also those that a transposed tensor came from: they are
+    turned on their way, and once more on the way to Right.
+
     Raises:
         IRValueError: For a tile of another rank than 2, without a memory, or of symbolic shape.
     """
@@ -60,7 +63,9 @@ def tile_bytes(tile: TileType) -> int:
             return round_up(rows, BOX_ROWS) * round_up(cols, BOX_GROUPS)
         case (TileLayout.col_major, TileLayout.col_major, 32):
             return round_up(rows, BOX_GROUPS) * round_up(cols, BOX_ROWS)
-        case (_, TileLayout.row_major, _):
+        case (_, slayout, _) if slayout is TileLayout.row_major or (
+            slayout is TileLayout.col_major and tile.memory_space is MemorySpace.Mat
+        ):
             wide = FRACTAL_ROWS if tile.memory_space is MemorySpace.Acc else c0_elements(bits)
             return round_up(rows, FRACTAL_ROWS) * round_up(cols, wide) * bits // 8
         case (_, TileLayout.col_major, _):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import costs, timing
+from . import costs
 from .decode import (
     PIPE_FLAG_SLOTS,
     Role,
@@ -23,9 +23,10 @@ from .decode import (
 )
 from .diagnosis import deadlock
 from .faults import fault_of
-from .l2 import L2
+from .pipes import timing
+from .pipes.l2 import L2
+from .pipes.timing import Program
 from .scalar import ScalarFault, resolve
-from .timing import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,7 +182,8 @@ def effects(
                 static = programs[number].stream.static[begin:end]
                 yield number, begin + np.flatnonzero(programs[number].decoded.action[static])
             return
-        timed = timing.run(programs, target=target, l2=L2(0, target.l2_block_bytes, 0))
+        none = L2(0, target.l2_block_bytes, 0, target.l2_line_bytes)
+        timed = timing.run(programs, target=target, l2=none)
         if not timed.finished:
             raise deadlock(programs, timed)
     acting = [np.flatnonzero(p.decoded.action[p.stream.static]) for p in programs]

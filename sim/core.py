@@ -13,29 +13,32 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import CoreKind
 from ..ir.numerics.elements import Summation
-from . import plain, vector
-from .actions import Action
-from .drain import l0c_to_gm
-from .faultcodes import UNWRITTEN, new_fault
-from .jit import compiled
-from .kernels import CHECK, MOVE, REPORT, TRACK, Memory
-from .l0 import mad_ok
-from .l1 import (
+from .datapaths import fixpipe, plain
+from .datapaths.actions import Action
+from .datapaths.drain import l0c_to_gm
+from .datapaths.fixpipe import fix_to_gm_ok, fix_to_l1_ok, fix_to_nz_ok, fix_to_ub_ok
+from .datapaths.kernels import CHECK, MOVE, REPORT, TRACK, Memory
+from .datapaths.l0 import mad_ok
+from .datapaths.l1 import (
     gm_to_l1_boxes,
     gm_to_l1_nz,
     gm_to_l1_nz_boxes,
     gm_to_l1_row,
-    l1_to_bias,
-    l1_to_l0a,
-    l1_to_l0b,
+    gm_to_l1_scales,
+    l1_to_l0_boxes,
+    l1_to_l0_turned,
     l1_to_scale,
+    l1_to_table,
 )
+from .datapaths.plain import plain_mad_ok
+from .datapaths.tails import l1_fill, l1_to_l0a_row, l1_to_scale_row
+from .faultcodes import UNWRITTEN, new_fault
+from .jit import compiled
 from .matmul import mad_mx
 from .memory import LocalMemory
-from .plain import fix_to_gm_ok, fix_to_ub_ok, plain_mad_ok
-from .tails import l1_fill, l1_to_l0a_row, l1_to_scale_row
-from .vector_loop import run_vectors
-from .vector_plan import plan
+from .vector import effects as vector
+from .vector.loop import run_vectors
+from .vector.plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from .matmul import CubeEngine
     from .memory import GlobalMemory
     from .scalar import Stream
-    from .scale_recorder import ScaleRecorder
+    from .scales.recorder import ScaleRecorder
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
@@ -55,9 +58,9 @@ if TYPE_CHECKING:
 _NZ, _ROW, _BOXES = (
     int(action) for action in (Action.GM_TO_L1_NZ, Action.GM_TO_L1_ROW, Action.GM_TO_L1_BOXES)
 )
-_NZ_BOXES = int(Action.GM_TO_L1_NZ_BOXES)
-_L0A, _L0B, _BIAS = (
-    int(action) for action in (Action.L1_TO_L0A, Action.L1_TO_L0B, Action.L1_TO_BIAS)
+_NZ_BOXES, _SCALE_ROWS = int(Action.GM_TO_L1_NZ_BOXES), int(Action.GM_TO_L1_SCALES)
+_L0_BOXES, _L0_TURNED, _TABLE = (
+    int(action) for action in (Action.L1_TO_L0_BOXES, Action.L1_TO_L0_TURNED, Action.L1_TO_TABLE)
 )
 _SCALE, _DRAIN, _MAD = (
     int(action) for action in (Action.L1_TO_SCALE, Action.L0C_TO_GM, Action.MAD_MX)
@@ -65,15 +68,12 @@ _SCALE, _DRAIN, _MAD = (
 _L1_FILL, _L0A_ROW, _SCALE_ROW = (
     int(action) for action in (Action.L1_FILL, Action.L1_TO_L0A_ROW, Action.L1_TO_SCALE_ROW)
 )
-_PLAIN_MAD, _MAD_IF, _FIX_TO_GM, _FIX_TO_UB, _VECTOR = (
+_PLAIN_MAD, _MAD_IF, _VECTOR = (
+    int(action) for action in (Action.MAD, Action.MAD_IF, Action.VECTOR)
+)
+_FIX_TO_GM, _FIX_TO_NZ, _FIX_TO_UB, _FIX_TO_L1 = (
     int(action)
-    for action in (
-        Action.MAD,
-        Action.MAD_IF,
-        Action.FIX_TO_GM,
-        Action.FIX_TO_UB,
-        Action.VECTOR,
-    )
+    for action in (Action.FIX_TO_GM, Action.FIX_TO_NZ, Action.FIX_TO_UB, Action.FIX_TO_L1)
 )
 
 
@@ -125,7 +125,7 @@ class Core:
     def check_bounds(self, decoded: Decoded, stream: Stream, views: Table) -> Problem | None:
         """Return the first access of the stream, in program order, that leaves its memory."""
         found: list[Problem] = []
-        order = np.arange(len(stream), dtype=np.int64)
+        order = new_accesses(stream.static, stream.registers, decoded.action)
         self._run(decoded, stream, views, order, CHECK, found.append)
         return found[0] if found else None
 
@@ -239,9 +239,16 @@ class Core:
                 return plain.mad(self.memory, begun, self.order, fault, mode)
             case Action.FIX_TO_GM:
                 r0, r1 = registers
-                return plain.fix_to_gm(self.memory, views, operands, r0, r1, fault, mode)
+                return fixpipe.fix_to_gm(self.memory, views, operands, r0, r1, fault, mode)
+            case Action.FIX_TO_NZ:
+                r0, r1 = registers
+                return fixpipe.fix_to_nz(self.memory, views, operands, r0, r1, fault, mode)
+            case Action.FIX_TO_UB:
+                scaled = fixpipe.with_number(operands, registers[0])
+                return fixpipe.fix_to_ub(self.memory, scaled, fault, mode)
             case _:
-                return plain.fix_to_ub(self.memory, operands, fault, mode)
+                scaled = fixpipe.with_number(operands, registers[0])
+                return fixpipe.fix_to_l1(self.memory, scaled, fault, mode)
 
     def _apply_vector(
         self, decoded: Decoded, stream: Stream, record: int, fault: Line, mode: int
@@ -252,6 +259,35 @@ class Core:
         if vector.execute_compiled(self.memory, self._plan(decoded)[item], registers, mode):
             return True
         return vector.execute(self.memory, decoded.kernel.program[item], registers, fault, mode)
+
+
+@compiled
+def new_accesses(static: Line, registers: Table, action_of: Line) -> Line:
+    """Return the records that touch memory, but for those that do again what they did last.
+
+    Args:
+        static: The instruction of each record, int64 [d].
+        registers: What its registers held, int64 [d, 2].
+        action_of: The action of each instruction, int64 [n]; 0 for none.
+    """
+    found = np.empty(len(static), np.int64)
+    last = np.full(len(action_of), -1, np.int64)
+    used = 0
+    for record in range(len(static)):
+        item = static[record]
+        if action_of[item] == 0:
+            continue
+        before = last[item]
+        last[item] = record
+        if (
+            before >= 0
+            and registers[before, 0] == registers[record, 0]
+            and registers[before, 1] == registers[record, 1]
+        ):
+            continue
+        found[used] = record
+        used += 1
+    return found[:used]
 
 
 @compiled
@@ -294,14 +330,16 @@ def run_movements(
             good = gm_to_l1_nz_boxes(memory, views, op, r0, r1, fault, mode)
         elif action == _ROW:
             good = gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
-        elif action == _L0A:
-            good = l1_to_l0a(memory, views, op, r0, r1, fault, mode)
-        elif action == _L0B:
-            good = l1_to_l0b(memory, views, op, r0, r1, fault, mode)
+        elif action == _SCALE_ROWS:
+            good = gm_to_l1_scales(memory, views, op, r0, r1, fault, mode)
+        elif action == _L0_BOXES:
+            good = l1_to_l0_boxes(memory, views, op, r0, r1, fault, mode)
+        elif action == _L0_TURNED:
+            good = l1_to_l0_turned(memory, views, op, r0, r1, fault, mode)
         elif action == _SCALE:
             good = l1_to_scale(memory, views, op, r0, r1, fault, mode)
-        elif action == _BIAS:
-            good = l1_to_bias(memory, views, op, r0, r1, fault, mode)
+        elif action == _TABLE:
+            good = l1_to_table(memory, views, op, r0, r1, fault, mode)
         elif action == _DRAIN:
             good = l0c_to_gm(memory, views, op, r0, r1, fault, mode)
         elif action == _L1_FILL:
@@ -314,8 +352,12 @@ def run_movements(
             good = plain_mad_ok(memory, views, op, r0, r1, fault, mode)
         elif action == _FIX_TO_GM:
             good = fix_to_gm_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _FIX_TO_NZ:
+            good = fix_to_nz_ok(memory, views, op, r0, r1, fault, mode)
         elif action == _FIX_TO_UB:
             good = fix_to_ub_ok(memory, views, op, r0, r1, fault, mode)
+        elif action == _FIX_TO_L1:
+            good = fix_to_l1_ok(memory, views, op, r0, r1, fault, mode)
         else:
             good = True
         if not good:

@@ -21,8 +21,9 @@ from ..codegen.isa.vocabulary import (
 )
 from ..ir.dtypes.boxes import BOX_BYTES
 from ..ir.errors import ExecutableError
-from .scale_supply import starved_cycles
-from .vector_costs import vector_cycles
+from .scales.supply import starved_cycles
+from .vector.costs import vector_cycles
+from .windows import window_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,44 +65,64 @@ def mad_starved_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> 
 
 def plain_mad_cycles(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
     """Return the cycles of an m x k x n mad without scales on operands of `bits` bits."""
+    return target.mad_head_cycles + plain_mad_steps(target, m=m, k=k, n=n, bits=bits)
+
+
+def plain_mad_steps(target: Target, *, m: int, k: int, n: int, bits: int) -> int:
+    """Return the cube steps of an m x k x n mad without scales, one a cycle, in all passes."""
     depth, passes = target.mad_8bit_k_elements, 1
     if bits == PlainType.FP16.bits:
         depth = target.mad_16bit_k_elements
     elif bits == PlainType.FP32.bits:
         depth, passes = target.mad_32bit_k_elements, target.mad_32bit_passes
-    return target.mad_head_cycles + passes * ceil(m / CUBE) * ceil(n / CUBE) * ceil(k / depth)
+    return passes * ceil(m / CUBE) * ceil(n / CUBE) * ceil(k / depth)
 
 
-def gm_load_cycles(target: Target, *, size_bytes: int) -> int:
-    """Return how long a load keeps the GM port; its latency comes on top, and overlaps."""
-    return ceil(size_bytes / target.gm_port_bytes_per_cycle)
+def gm_load_cycles(target: Target, *, size_bytes: int, rows: int) -> int:
+    """Return how long a load keeps the GM port; its latency comes on top, and overlaps.
+
+    A store from UB keeps it as long.
+
+    Args:
+        target: The machine.
+        size_bytes: Bytes of the window.
+        rows: Its runs of bytes that follow one another in GM (`Window.runs`).
+    """
+    return ceil(size_bytes / target.gm_port_bytes_per_cycle + rows * target.gm_row_cycles)
 
 
 def l1_load_cycles(target: Target, *, size_bytes: int, to: Space) -> int:
     """Return the cycles of a transfer from L1 into the buffer `to` beside the cube."""
+    return ceil(target.mte1_instruction_cycles + size_bytes / l1_rate(target, to))
+
+
+def l1_rate(target: Target, to: Space) -> float:
+    """Return the bytes a cycle from L1 into the buffer `to` beside the cube."""
     match to:
         case Space.L0A:
-            rate = target.l1_to_l0a_bytes_per_cycle
+            return target.l1_to_l0a_bytes_per_cycle
         case Space.L0B:
-            rate = target.l1_to_l0b_bytes_per_cycle
-        case Space.BIAS:
-            rate = target.l1_to_bias_bytes_per_cycle
+            return target.l1_to_l0b_bytes_per_cycle
+        case Space.BIAS | Space.FIXP:
+            return target.l1_to_bias_bytes_per_cycle
         case _:
-            rate = target.l1_to_scale_bytes_per_cycle
-    return ceil(target.mte1_instruction_cycles + size_bytes / rate)
+            return target.l1_to_scale_bytes_per_cycle
 
 
 def drain_cycles(target: Target, *, rows: int, cols: int) -> int:
     """Return the cycles of a store of rows x cols FP32 numbers from L0C.
 
-    A row takes its least time or what its bytes take, whichever is longer; rows that do not count a
-    power of two of the units in which they are aligned take longer.
+    Rows that do not count a power of two of the units in which they are aligned take longer.
     """
     units = ceil(4 * cols / target.drain_c0_bytes)
     odd = units // (units & -units)
-    row = max(target.drain_row_cycles, 4 * cols / target.drain_bytes_per_cycle)
-    row += target.drain_misalignment_cycles * (odd - 1)
+    row = drain_row_cycles(target, cols=cols) + target.drain_misalignment_cycles * (odd - 1)
     return ceil(target.drain_fixed_cycles + rows * row)
+
+
+def drain_row_cycles(target: Target, *, cols: int) -> float:
+    """Return the cycles of an aligned row: its least time or that of its bytes, the longer one."""
+    return max(target.drain_row_cycles, 4 * cols / target.drain_bytes_per_cycle)
 
 
 def launch_cycles(target: Target) -> int:
@@ -163,8 +184,9 @@ def _cycles(kernel: Kernel, index: int, target: Target) -> int:
     each = kernel.program[index]
     size = _bytes(kernel, each)
     match each.row.timing:
-        case TimingClass.GM_LOAD:
-            return gm_load_cycles(target, size_bytes=size)
+        case TimingClass.GM_LOAD | TimingClass.UB_STORE:
+            rows = window_of(each, kernel.views[each["view"]]).runs
+            return gm_load_cycles(target, size_bytes=size, rows=rows)
         case (
             TimingClass.L0A_LOAD
             | TimingClass.L0B_LOAD
@@ -182,8 +204,6 @@ def _cycles(kernel: Kernel, index: int, target: Target) -> int:
             return drain_cycles(target, rows=each["rows"], cols=each["cols"])
         case TimingClass.L1_FILL:
             return ceil(size / target.l1_fill_bytes_per_cycle)
-        case TimingClass.UB_STORE:
-            return gm_load_cycles(target, size_bytes=size)
         case TimingClass.UB_TO_L1:
             return ceil(size / target.ub_to_l1_bytes_per_cycle)
         case TimingClass.VECTOR:
@@ -198,20 +218,16 @@ def _bytes(kernel: Kernel, each: Instruction) -> int:
             return each["lines"] * each["units"] * BOX_BYTES
         case TimingClass.UB_TO_L1:
             return each["rows"] * each["cols"] * each["bits"] // 8
-        case TimingClass.GM_LOAD | TimingClass.UB_STORE if each.row.has("nj"):
-            return each["ni"] * each["nj"] * BOX_BYTES
-        case TimingClass.GM_LOAD if each.row.has("row_boxes"):
-            return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
         case TimingClass.GM_LOAD | TimingClass.UB_STORE:
-            rows = each["rows"] if each.row.has("rows") else 1
-            return ceil(rows * each["cols"] * kernel.views[each["view"]].bits / 8)
+            return window_of(each, kernel.views[each["view"]]).size_bytes
         case TimingClass.L0A_LOAD if each.row.has("units"):
             return each["units"] * BOX_BYTES
-        case TimingClass.L0A_LOAD:
+        case TimingClass.L0A_LOAD | TimingClass.L0B_LOAD if each.row.has("row_boxes"):
             return each["row_boxes"] * each["col_boxes"] * OPERAND_BOX_BYTES
-        case TimingClass.L0B_LOAD:
+        case TimingClass.L0A_LOAD | TimingClass.L0B_LOAD:
             along_k = ceil(each["k"] * each["bits"] / 256)
-            return along_k * ceil(each["n"] / CUBE) * OPERAND_BOX_BYTES
+            across = each["n" if each.row.has("n") else "m"]
+            return along_k * ceil(across / CUBE) * OPERAND_BOX_BYTES
         case TimingClass.SCALE_LOAD if each.row.has("groups"):
             return each["groups"]
         case TimingClass.SCALE_LOAD:

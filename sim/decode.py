@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,23 +17,19 @@ import numpy as np
 from ..codegen.isa.cluster import CORE_FLAG_IDS
 from ..codegen.isa.encoding import decode_columns
 from ..codegen.isa.table import BY_OPCODE, FLAG_IDS
-from ..codegen.isa.vocabulary import (
-    ClusterCore,
-    Convert,
-    FieldKind,
-    FixConvert,
-    Pipe,
-)
+from ..codegen.isa.vocabulary import ClusterCore, FieldKind, Pipe
 from ..ir.errors import ExecutableError
-from .actions import ACTIONS, IMPLIED, WRITES, Action
-from .kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
+from .datapaths.actions import ACTIONS, IMPLIED, WRITES
+from .datapaths.kernels import BASE, BITS, DIMS, OFFSET, RANK, STRIDES, VIEW_WORDS
+from .view_rules import view_complaint
+from .windows import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from ..codegen.executable import Kernel, View
+    from ..codegen.executable import Kernel
     from ..codegen.isa.row import Row
 
     Line = npt.NDArray[np.int64]
@@ -110,10 +105,6 @@ TRANSFER_WORDS: Final = 7
 """Columns of the transfer table: does it touch GM, bit address where both registers are zero, bits
 per step of either register, rows, bytes from row to row, bytes of a row."""
 
-_VIEW_BITS: Final = (4, 8, 16, 32)
-_BOX_TAIL: Final = ((16, 2), (2, 1))
-_NZ_BITS: Final = (8, 16, 32)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
@@ -170,7 +161,7 @@ def decode(kernel: Kernel) -> Decoded:
             decoded.flags[index] = _flag_slot(named)
         elif row.mnemonic in ACTIONS:
             action, fields = ACTIONS[row.mnemonic]
-            named = {**IMPLIED.get(action, {}), **named, WRITES: int(row.writes[0])}
+            named = {**IMPLIED.get(row.mnemonic, {}), **named, WRITES: int(row.writes[0])}
             decoded.action[index] = action
             decoded.operands[index, : len(fields)] = [named[name] for name in fields]
             if "view" in named:
@@ -243,30 +234,11 @@ def transfers(decoded: Decoded) -> Table:
     which blocks of the L2 are touched.
     """
     table = np.zeros((len(decoded), TRANSFER_WORDS), np.int64)
-    for index in range(len(decoded)):
-        op: list[int] = decoded.operands[index].tolist()
-        match Action(int(decoded.action[index])):
-            case (
-                Action.GM_TO_L1_NZ
-                | Action.L0C_TO_GM
-                | Action.FIX_TO_GM
-                | Action.GM_TO_UB
-                | Action.UB_TO_GM
-            ):
-                rows, cols, axis = op[2], op[3], 0
-            case Action.GM_TO_L1_ROW:
-                rows, cols, axis = 1, op[2], 0
-            case Action.GM_TO_L1_BOXES | Action.GM_TO_L1_NZ_BOXES | Action.UB_TO_GM_BOXES:
-                rows, cols, axis = op[2], op[3], 1
-            case _:
-                continue
-        view = decoded.kernel.views[op[0]]
-        outer, inner = (stride * view.bits for stride in view.strides[axis : axis + 2])
-        unit = view.bits * prod(view.dims[axis + 2 :]) if axis else view.bits
-        table[index, :4] = 1, view.offset * view.bits, outer, inner
-        if outer < inner:
-            rows, cols, outer, inner = cols, rows, inner, outer
-        table[index, 4:] = rows, outer // 8, -(-((cols - 1) * inner + unit) // 8)
+    for index, instruction in enumerate(decoded.kernel.program):
+        if instruction.row.has("view"):
+            view = decoded.kernel.views[instruction["view"]]
+            window = window_of(instruction, view)
+            table[index] = 1, view.offset * view.bits, *window.step_bits, *window.by_rows
     return table
 
 
@@ -310,41 +282,9 @@ def _flag_slot(named: Mapping[str, int]) -> int:
 
 def _check_view(kernel: Kernel, index: int, row: Row, named: Mapping[str, int]) -> None:
     view = kernel.views[named["view"]]
-    why = _view_complaint(row.mnemonic, view, named)
+    why = view_complaint(row.mnemonic, view, named)
     if why is not None:
         message = (
             f"Instruction {index} ({row.mnemonic}) of kernel {kernel.name!r} must use a view {why}."
         )
         raise ExecutableError(message, kernel.span(index))
-
-
-def _view_complaint(mnemonic: str, view: View, named: Mapping[str, int]) -> str | None:
-    if "convert" in named:
-        kind = Convert if mnemonic == "l0c_to_gm" else FixConvert
-        wanted = kind(named["convert"]).bits
-        if view.bits != wanted:
-            return f"of {wanted}-bit elements, not of {view.bits}-bit ones"
-        return None
-    if mnemonic in ("gm_to_l1_boxes", "ub_to_gm_boxes"):
-        if view.bits != 8 or (view.dims[3:], view.strides[3:]) != _BOX_TAIL:
-            return (
-                "of 8-bit elements whose last two dimensions are 16 x 2 with strides 2 and 1, not "
-                f"of {view.bits}-bit elements, dimensions {list(view.dims)} and strides "
-                f"{list(view.strides)}"
-            )
-        return None
-    if mnemonic == "gm_to_l1_nz_boxes":
-        wide = 256 // view.bits
-        tail = ((16, wide), (wide, 1))
-        if view.bits not in _NZ_BITS or (view.dims[3:], view.strides[3:]) != tail:
-            return (
-                "of elements of 8, 16 or 32 bits whose last two dimensions are 16 x c0 with strides "
-                f"c0 and 1, c0 of 32 bytes, not of {view.bits}-bit elements, dimensions "
-                f"{list(view.dims)} and strides {list(view.strides)}"
-            )
-        return None
-    if view.bits not in _VIEW_BITS:
-        return f"of 4-, 8-, 16- or 32-bit elements, not of {view.bits}-bit ones"
-    if view.bits < 8 and view.strides[1] != 1:
-        return f"with stride 1 along the last axis for 4-bit elements, not {view.strides[1]}"
-    return None

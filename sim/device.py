@@ -13,20 +13,22 @@ import numpy as np
 from ..ir.errors import InputError, SimulationFault
 from ..ir.numerics.elements import Summation
 from . import costs
+from .budget import launch_over_budget, over_budget, running_at
+from .checks import LaunchCheck, TaskCheck
 from .cluster import effects, fault_in, prepare
 from .core import Core
 from .decode import PIPES
 from .diagnosis import deadlock, leftover_flags, overruns
 from .faultcodes import UNWRITTEN
 from .faults import padding_warning
-from .l2 import L2
 from .matmul import NumericsCube
-from .memory import GlobalMemory
-from .pipe_tables import ACCOUNT_WORDS, CORES
+from .memory import GlobalMemory, images_of
+from .pipes.l2 import L2
+from .pipes.tables import ACCOUNT_WORDS, CORES
+from .pipes.task_order import in_step, task_order
+from .pipes.timing import Job, run_all
 from .report import CoreName, CoreRun, SimResult, TaskRun, Traffic
 from .scalar import DEFAULT_MAX_INSTRUCTIONS
-from .task_order import in_step, task_order
-from .timing import Job, run_all
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
     from .cluster import Prepared
     from .core import Problem
     from .matmul import CubeEngine
-    from .scale_recorder import ScaleRecorder
-    from .timing import DeviceTiming, Program, Timing
+    from .pipes.timing import DeviceTiming, Program, Timing
+    from .scales.recorder import ScaleRecorder
 
     Bytes = npt.NDArray[np.uint8]
 
@@ -80,6 +82,7 @@ def simulate(
     cube: CubeEngine | None = None,
     scales: ScaleRecorder | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    max_cycles: int | None = None,
 ) -> SimResult:
     """Run one launch of an entry.
 
@@ -95,14 +98,16 @@ def simulate(
         timing: Whether to compute cycles. Without it instructions run in program order, cores taking
             turns where they wait for each other; with it, in the order in which the pipes finish
             them, so that a missing flag shows.
-        checks: Whether reads of never-written bytes and flags left over are faults, warnings or
-            ignored. What leaves its memory, divides by zero or waits for ever is always a fault.
+        checks: Whether reads of never-written bytes, flags left over and what :mod:`.checks` finds
+            are faults, warnings or ignored. What leaves its memory, divides by zero or waits for ever
+            is always a fault.
         warm: Whether inputs lie in the second-level cache before the launch, as far as they fit there;
             otherwise it is empty.
         sum: The order in which products meet the accumulator, for the default cube.
         cube: Who multiplies, instead of the default engine.
         scales: Who keeps the scales that every mad finds, if anyone.
         max_instructions: Instructions that each core may execute in a task, scalar ones included.
+        max_cycles: Cycles that the launch may take, if there is a limit; without timing there is none.
 
     Raises:
         InputError: If a buffer or a scalar is missing, unknown or of the wrong size, if tasks wait for
@@ -112,10 +117,10 @@ def simulate(
     """
     host, graph = executable.entry(entry), executable.expand(entry, scalars)
     order = task_order(graph.tasks)
-    images = _images(host, buffers) if functional else {}
+    images = images_of(host, buffers) if functional else {}
     sizes = {buffer.name: buffer.size_bytes for buffer in graph.buffers}
     gm = GlobalMemory(sizes, images, filled=functional)
-    options = _Options(functional, timing, Checks.of(checks), max_instructions, warm)
+    options = _Options(functional, timing, Checks.of(checks), max_instructions, max_cycles, warm)
     summation = Summation.of(sum)
     cluster = Core(
         target, gm, cube if cube is not None else NumericsCube(summation), scales, order=summation
@@ -136,6 +141,7 @@ class _Options:
     timing: bool
     checks: Checks
     max_instructions: int
+    max_cycles: int | None
     warm: bool
 
 
@@ -159,10 +165,12 @@ class _Launch:
         self.cluster = cluster
         self.options = options
         self.scales = scales
-        self.l2 = L2(gm.size, target.l2_block_bytes, target.l2_bytes)
+        self.l2 = L2(gm.size, target.l2_block_bytes, target.l2_bytes, target.l2_line_bytes)
         self.warnings: dict[str, SimulationFault] = {}
         self.macs = self.instructions = 0
         self.moved: dict[str, int] = {}
+        off = options.checks is Checks.OFF
+        self.between = None if off else LaunchCheck(executable, graph.tasks)
         self.programs: list[list[Program]] = []
         self.timed: DeviceTiming | None = None
         self._prepared = {
@@ -182,9 +190,13 @@ class _Launch:
                     problem = self.cluster.check_bounds(each.decoded, each.stream, each.views)
                     if problem is not None:
                         raise fault_in(programs, number, problem)
+                self._check(len(self.programs), programs)
             self.programs.append(programs)
             for each, program in zip(prepared, programs, strict=True):
                 self._count(each, program)
+        if self.between is not None:
+            for fault in self.between.faults():
+                self._doubt(fault)
 
     def time(self, host: HostProgram) -> None:
         """Find out when everything happens."""
@@ -201,19 +213,36 @@ class _Launch:
             for task, programs in zip(tasks, self.programs, strict=True)
         ]
         self.timed = run_all(jobs, target=self.target, l2=self.l2)
-        several = len(self.timed.state.clusters) > 1
         for task, programs, timed in zip(tasks, self.programs, self.timed.tasks, strict=True):
             if timed.began < 0:
                 continue
             with _in_block(task):
                 if not timed.finished:
-                    raise deadlock(programs, timed, cluster=timed.cluster if several else None)
+                    raise deadlock(programs, timed, cluster=self._cluster_of(timed))
                 for fault in leftover_flags(programs, timed):
                     self._doubt(fault)
                 if self.options.checks is not Checks.OFF:
                     limit = self.target.flag_counter_max
                     for warning in overruns(programs, timed, limit=limit):
                         self.warnings.setdefault(warning.message, warning)
+        self._keep_to_budget(self.timed)
+
+    def _keep_to_budget(self, timed: DeviceTiming) -> None:
+        """Refuse a launch that takes more cycles than it may."""
+        launch, limit = costs.launch_cycles(self.target), self.options.max_cycles
+        if limit is None or launch + timed.cycles <= limit:
+            return
+        if launch > limit:
+            raise launch_over_budget(launch, limit)
+        index = running_at(timed, limit - launch)
+        programs, task = self.programs[index], timed.tasks[index]
+        cluster = self._cluster_of(task)
+        with _in_block(self.graph.tasks[index]):
+            raise over_budget(programs, task, launch_cycles=launch, limit=limit, cluster=cluster)
+
+    def _cluster_of(self, task: Timing) -> int | None:
+        """Return where a task ran, if that needs to be said."""
+        return task.cluster if len(task.state.clusters) > 1 else None
 
     def began_order(self) -> list[int]:
         """Return the tasks in the order in which they began, by number among equals."""
@@ -279,6 +308,20 @@ class _Launch:
             warm=self.options.warm,
         )
 
+    def _check(self, index: int, programs: Sequence[Program]) -> None:
+        """Look for what is wrong with a task whatever its times and its data are."""
+        if self.between is None:
+            if not self.options.timing:  # else `time` finds out who waits for ever
+                TaskCheck(programs, self.target)
+            return
+        self.between.add(index, programs)
+        check = TaskCheck(programs, self.target)
+        for fault in check.faults():
+            self._doubt(fault)
+        if not self.options.timing:
+            for warning in check.overruns():
+                self.warnings.setdefault(warning.message, warning)
+
     def _execute(self, programs: Sequence[Program], timed: Timing | None) -> None:
         def on_problem(number: int, problem: Problem) -> None:
             if problem.padding:
@@ -341,29 +384,3 @@ def _accounts(cores: Sequence[CoreName], timed: DeviceTiming | None) -> npt.NDAr
     if timed is None:
         return np.zeros((len(cores), PIPES, ACCOUNT_WORDS), np.int64)
     return timed.accounts[[name.cluster * CORES + name.core for name in cores]]
-
-
-def _images(host: HostProgram, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
-    """Return the caller's buffers, flat and checked."""
-    tensors = {param.name: param for param in host.params if param.is_tensor}
-    for name in buffers:
-        if name not in tensors:
-            known = ", ".join(tensors) or "none"
-            message = f"A buffer must be for a tensor of {host.name!r} ({known}), not {name!r}."
-            raise InputError(message)
-    images: dict[str, Bytes] = {}
-    for name, param in tensors.items():
-        if name not in buffers:
-            if param.direction.reads:
-                message = f"The buffer {name!r} of {host.name!r} must be given, since it is read."
-                raise InputError(message)
-            continue
-        image = buffers[name]
-        if image.dtype != np.uint8 or image.size != param.size_bytes:
-            message = (
-                f"The buffer {name!r} of {host.name!r} must be {param.size_bytes} bytes of uint8, "
-                f"not {image.size} of {image.dtype}."
-            )
-            raise InputError(message)
-        images[name] = image.reshape(-1)
-    return images

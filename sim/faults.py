@@ -22,6 +22,7 @@ _WHAT_AXES = {
     Space.SCALE_B: ("column", "group"),
     Space.L0C: ("row", "column"),
     Space.BIAS: ("row", "column"),
+    Space.FIXP: ("row", "column"),
     Space.UB: ("row", "column"),
 }
 _UNWRITTEN_HINT = "what pl.create_tensor makes holds nothing until it is written; scalebox.interpret takes zeros there"

@@ -58,5 +58,5 @@ def _compile(function: Callable[P, T], **options: Any) -> Callable[P, T]:
 @cache
 def source_stamp() -> tuple[tuple[str, int, int], ...]:
     """Return name, time of change and size of every file that compiled code may depend on."""
-    files = sorted(path for folder in _SOURCES for path in folder.glob("*.py"))
+    files = sorted(path for folder in _SOURCES for path in folder.rglob("*.py"))
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)

@@ -17,13 +17,13 @@ from ..ir.dtypes.boxes import GROUP
 from ..ir.numerics.elements import Summation
 from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
 from ..ir.numerics.tables import scale_table, value_table
-from .kernels import REPORT
-from .l0 import DIRTY, FAILED, load_tile, store_tile
+from .datapaths.kernels import REPORT
+from .datapaths.l0 import DIRTY, FAILED, load_tile, store_tile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .kernels import Memory
+    from .datapaths.kernels import Memory
 
     Codes = npt.NDArray[np.uint8]
     Floats = npt.NDArray[np.float32]

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..codegen.isa.vocabulary import Space
+from ..ir.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
 
+    from ..codegen.executable import HostProgram
     from ..ir.target import Target
 
     Bytes = npt.NDArray[np.uint8]
@@ -50,6 +52,8 @@ def local_size(target: Target, space: Space) -> int:
             return target.scale_a_bytes
         case Space.SCALE_B:
             return target.scale_b_bytes
+        case Space.FIXP:
+            return target.fixp_bytes
         case Space.UB:
             return target.ub_bytes
         case Space.GM:
@@ -167,3 +171,37 @@ class GlobalMemory:
     def _allocate(self, name: str, address: int, size: int, *, given: bool) -> int:
         self.allocations[name] = Allocation(name, address, size, given)
         return -(-(address + size + GM_GUARD) // GM_ALIGNMENT) * GM_ALIGNMENT
+
+
+def images_of(host: HostProgram, buffers: Mapping[str, Bytes]) -> dict[str, Bytes]:
+    """Return the bytes of tensors of an entry, flat.
+
+    Args:
+        host: The entry.
+        buffers: Name of a tensor to uint8 of any shape; what is only written may be left out.
+
+    Raises:
+        InputError: If one is missing, unknown or of the wrong size or type.
+    """
+    tensors = {param.name: param for param in host.params if param.is_tensor}
+    for name in buffers:
+        if name not in tensors:
+            known = ", ".join(tensors) or "none"
+            message = f"A buffer must be for a tensor of {host.name!r} ({known}), not {name!r}."
+            raise InputError(message)
+    images: dict[str, Bytes] = {}
+    for name, param in tensors.items():
+        if name not in buffers:
+            if param.direction.reads:
+                message = f"The buffer {name!r} of {host.name!r} must be given, since it is read."
+                raise InputError(message)
+            continue
+        image = buffers[name]
+        if image.dtype != np.uint8 or image.size != param.size_bytes:
+            message = (
+                f"The buffer {name!r} of {host.name!r} must be {param.size_bytes} bytes of uint8, "
+                f"not {image.size} of {image.dtype}."
+            )
+            raise InputError(message)
+        images[name] = image.reshape(-1)
+    return images

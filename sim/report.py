@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.isa.vocabulary import ClusterCore, FieldKind, Pipe
 from .decode import PIPES, Role, flag_text
-from .pipe_tables import BUSY, BYTES, OCCUPANCY, STARVED
+from .pipes.tables import BUSY, BYTES, OCCUPANCY, STARVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..codegen.isa.program import Instruction
     from ..ir.errors import SimulationFault
     from .decode import Decoded
+    from .pipes.timing import Timing
     from .scalar import Stream
-    from .timing import Timing
 
     Table = npt.NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class CoreName(NamedTuple):
         return f"{self.cluster}.{self.core.name}"
 
 
-class FlagWait(NamedTuple):
+class FlagTotal(NamedTuple):
     """How long a pipe waited for a flag in the whole launch.
 
     Attributes:
@@ -214,7 +214,7 @@ class SimResult:
         return np.concatenate(parts) if parts else np.zeros(0, EVENT_DTYPE)
 
     @cached_property
-    def flag_waits(self) -> tuple[FlagWait, ...]:
+    def flag_totals(self) -> tuple[FlagTotal, ...]:
         """What pipes waited for flags, longest first; it adds up to the column FLAG of the accounts."""
         waited: dict[tuple[int, Pipe, str], int] = {}
         for run in self.tasks:
@@ -228,7 +228,7 @@ class SimResult:
                     flag = flag_text(int(part.decoded.flags[index]), part.core)
                     key = part.number, pipe, flag
                     waited[key] = waited.get(key, 0) + int(cycles[index])
-        found = [FlagWait(*key, cycles) for key, cycles in waited.items() if cycles]
+        found = [FlagTotal(*key, cycles) for key, cycles in waited.items() if cycles]
         return tuple(sorted(found, key=lambda each: (-each.cycles, each[:3])))
 
     @cached_property

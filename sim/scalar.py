@@ -71,6 +71,7 @@ class Stream:
         registers: Values of the two register operands, int64 [d, 2].
         tail: Scalar cycles after the last record.
         executed: Instructions executed in all, scalar ones included.
+        reached: Which instructions of the kernel were executed at all, bool [n].
     """
 
     static: Line
@@ -78,6 +79,7 @@ class Stream:
     registers: Table
     tail: int
     executed: int
+    reached: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.static)
@@ -119,12 +121,13 @@ def resolve(
     cursor = np.zeros(_CURSOR_WORDS, np.int64)
     params = np.array([*arguments, block, blocks], np.int64)
     costs = np.array([scalar_cycles, branch_cycles, max_instructions], np.int64)
+    reached = np.zeros(len(decoded), np.bool_)
     fault = new_fault()
     chunks: list[Table] = []
     size = _FIRST_CHUNK
     while cursor[_STATE] == _RUNNING:
         chunk = np.empty((size, 4), np.int64)
-        used = run_scalar(decoded.scalar, params, costs, registers, cursor, chunk, fault)
+        used = run_scalar(decoded.scalar, params, costs, registers, cursor, reached, chunk, fault)
         chunks.append(chunk[:used])
         size = min(size * 4, _LARGEST_CHUNK)
     if cursor[_STATE] == _FAULTED:
@@ -136,6 +139,7 @@ def resolve(
         np.ascontiguousarray(records[:, 2:]),
         int(cursor[_CYCLES]),
         int(cursor[_EXECUTED]),
+        reached,
     )
 
 
@@ -146,12 +150,14 @@ def run_scalar(
     costs: Line,
     registers: Line,
     cursor: Line,
+    reached: npt.NDArray[np.bool_],
     out: Table,
     fault: Line,
 ) -> int:
     """Execute until `out` is full, the kernel halts or a fault; return the records written.
 
     All state stands in `registers` and `cursor`, so the next call goes on where this one ended.
+    What it reaches is marked in `reached`.
     """
     scalar_cycles, branch_cycles, limit = costs[0], costs[1], costs[2]
     pc, executed, cycles = cursor[_PC], cursor[_EXECUTED], cursor[_CYCLES]
@@ -162,6 +168,7 @@ def run_scalar(
             state = _FAULTED
             break
         executed += 1
+        reached[pc] = True
         op, target, left, right, number = code[pc]
         a = int(registers[left]) if left >= 0 else 0
         b = int(registers[right]) if right >= 0 else int(number)

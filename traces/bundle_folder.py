@@ -12,26 +12,27 @@ from .bundle_format import FORMAT, MANIFEST, MEMBERS, OPTIONS, ROLES, VERSION
 from .whole import written_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ..ir.numerics.mxarray import MXArray
     from .bits import Array
 
     Arrays = Mapping[str, Array | MXArray]
+    Members = Mapping[str, bytes | Iterable[bytes]]
 
 _SUFFIX = ".npz"
 _INPUTS = ROLES[0] + _SUFFIX
 _FILES = (*(role + _SUFFIX for role in ROLES), *MEMBERS)
 
 
-def write_folder(path: Path, arrays: Mapping[str, Arrays], members: Mapping[str, bytes]) -> None:
+def write_folder(path: Path, arrays: Mapping[str, Arrays], members: Members) -> None:
     """Write a bundle as a folder.
 
     Args:
         path: The folder, which is replaced if it is there.
         arrays: By role, then by name.
-        members: Further files by name.
+        members: Further files by name, as bytes or as pieces of them.
 
     Raises:
         InputError: It cannot be written, or an array cannot be stored.
@@ -41,7 +42,8 @@ def write_folder(path: Path, arrays: Mapping[str, Arrays], members: Mapping[str,
         for role, named in arrays.items():
             save_arrays(folder / f"{role}{_SUFFIX}", named)
         for name, data in members.items():
-            (folder / name).write_bytes(data)
+            with (folder / name).open("wb") as file:
+                file.writelines((data,) if isinstance(data, bytes) else data)
         files = {each.name: _fingerprint(each) for each in sorted(folder.iterdir())}
         manifest = {"format": FORMAT, "version": VERSION, "files": files}
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

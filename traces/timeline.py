@@ -1,235 +1,245 @@
 """A run as a timeline that Perfetto and chrome://tracing open.
 
 The file is a Chrome trace in JSON: a process a core, a thread a pipe. Viewers want the slices of a
-thread to nest or to stand apart, so what overlaps on one pipe is spread over further lanes.
+thread to nest or to stand apart, so what overlaps on one pipe is spread over further lanes. The text
+is made piece by piece, as it is written: a long run has millions of slices.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .whole import written_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _MICROSECONDS_PER_SECOND = 1_000_000
 # Times are multiples of 2^-16 microseconds, which floats add without rounding: a slice that ends
 # where the next begins does so in the file too. A cycle of 1.65 GHz is 40 of these.
 _GRID = 1 << 16
+_LANES = 1000
+_DEVICE_PROCESS = 1_000_000
+_PIECE = 1 << 16
+
+DEVICE = -1
+"""The number of what is no core, but the device as a whole."""
 
 
-class TimelineEvent(Protocol):
+class Slice(NamedTuple):
     """What a pipe of a core did from one cycle to another.
 
-    Two events whose `args` hold the same integer under `flow` are joined by an arrow, from the one
-    that ends first: a flag from where it is set to where it is waited for.
+    Attributes:
+        core: Number of the core.
+        pipe: Name of the pipe.
+        name: What was done, such as the mnemonic.
+        category: The kind of what was done: work, or what was waited for.
+        start: First cycle.
+        end: The cycle after the last one; `start` for what takes no time.
+        args: Further facts that a viewer shows, as plain values.
+        tail_of: Number of the arrow that begins here, if one does.
+        head_of: Number of the arrow that ends here, if one does.
     """
 
-    @property
-    def core(self) -> int:
-        """Number of the core."""
-        ...
-
-    @property
-    def pipe(self) -> str:
-        """Name of the pipe."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What was done, such as the mnemonic."""
-        ...
-
-    @property
-    def start(self) -> int:
-        """First cycle."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """The cycle after the last one; `start` for what takes no time."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Line of the kernel that caused it, or an empty string."""
-        ...
-
-    @property
-    def task(self) -> int:
-        """Number of the task that it belongs to."""
-        ...
-
-    @property
-    def args(self) -> Mapping[str, Any]:
-        """Further facts that a viewer shows, as plain values."""
-        ...
+    core: int
+    pipe: str
+    name: str
+    category: str
+    start: int
+    end: int
+    args: Mapping[str, Any] = {}
+    tail_of: int | None = None
+    head_of: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """An event, and the lane of its pipe that shows it; lane 0 is the pipe's own."""
+class Sample(NamedTuple):
+    """The values of a counter from a cycle on.
 
-    event: TimelineEvent
-    lane: int
+    Attributes:
+        core: Number of the core, or `DEVICE`.
+        counter: What is counted, with its unit.
+        cycle: From when on.
+        values: Name of a series to its value.
+    """
 
-    @property
-    def place(self) -> tuple[int, str, int]:
-        """Core, pipe and lane, which together are a thread of the viewer."""
-        return self.event.core, self.event.pipe, self.lane
+    core: int
+    counter: str
+    cycle: int
+    values: Mapping[str, float]
 
 
-def chrome_trace(
-    events: Iterable[TimelineEvent],
-    *,
-    clock_hz: float,
-    pipes: Sequence[str] = (),
-    cores: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return `events` as a Chrome trace, ready to be written as JSON.
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """What a timeline shows.
 
-    Times are in microseconds at `clock_hz`; the whole cycles stand in the `args` of each slice.
-
-    Args:
-        events: What happened, in any order.
+    Attributes:
+        slices: Returns the slices by their start; of those that start together, which must not cross,
+            those of no length first, then the longer ones.
+        samples: Returns the values of counters, each counter's by their cycles.
         clock_hz: Cycles in a second.
         pipes: Names of pipes in the order in which a viewer shows them; others follow.
         cores: What the cores are, by their numbers.
+        notes: Further facts of the run, as plain values.
     """
-    assert clock_hz > 0, "the machine record guarantees a clock"
-    placed = _spread_over_lanes(events)
-    ranks = {name: rank for rank, name in enumerate(dict.fromkeys([*pipes, *_pipes_of(placed)]))}
-    places = sorted({each.place for each in placed}, key=lambda at: (at[0], ranks[at[1]], at[2]))
-    # Viewers give thread 0 and process 0 to the idle task, so that both count from 1.
-    threads = {place: number for number, place in enumerate(places, start=1)}
 
-    def microseconds(cycle: int) -> float:
-        return round(cycle * _MICROSECONDS_PER_SECOND * _GRID / clock_hz) / _GRID
+    slices: Callable[[], Iterable[Slice]]
+    samples: Callable[[], Iterable[Sample]] = tuple
+    clock_hz: float
+    pipes: Sequence[str] = ()
+    cores: Sequence[str] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    timed = [_slice(each, threads, microseconds) for each in placed]
-    timed += _arrows(placed, threads, microseconds)
-    # What lies within a slice, be it a slice or the end of an arrow, comes after it.
-    timed.sort(key=lambda record: (record["ts"], -record.get("dur", -1.0)))
-    return {
-        "displayTimeUnit": "ns",
-        "otherData": {"clock_hz": clock_hz},
-        "traceEvents": _names(threads, cores) + timed,
-    }
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records of the Chrome trace.
+
+        Times are in microseconds; whole cycles stand in the `args` of each slice. An arrow leads from
+        its tail to its head, never back in time. Names of processes and threads come last.
+        """
+        assert self.clock_hz > 0, "the machine record guarantees a clock"
+        lanes, arrows = _Lanes(self.pipes), _Arrows()
+        for each in self.slices():
+            thread = lanes.thread(each)
+            start = self._microseconds(each.start)
+            cycles = {"start_cycle": each.start, "end_cycle": each.end}
+            yield {
+                "ph": "X",
+                "name": each.name,
+                "cat": each.category,
+                "pid": _process(each.core),
+                "tid": thread,
+                "ts": start,
+                "dur": self._microseconds(each.end) - start,
+                "args": {**cycles, "cycles": each.end - each.start, **each.args},
+            }
+            for phase, number, cycle, core, at in arrows.meet(each, thread):
+                arrow = {"ph": phase, "name": "flag", "cat": "flag", "id": number}
+                end = {"bp": "e"} if phase == "f" else {}
+                place = {"pid": _process(core), "tid": at, "ts": self._microseconds(cycle)}
+                yield arrow | place | end
+        for sample in self.samples():
+            yield {
+                "ph": "C",
+                "name": sample.counter,
+                "pid": _process(sample.core),
+                "ts": self._microseconds(sample.cycle),
+                "args": dict(sample.values),
+            }
+        yield from self._names(lanes.names)
+
+    def text(self) -> Iterator[str]:
+        """Yield the JSON text of the Chrome trace, in pieces."""
+        head = {"displayTimeUnit": "ns", "otherData": {"clock_hz": self.clock_hz, **self.notes}}
+        yield json.dumps(head, separators=(",", ":"))[:-1] + ',"traceEvents":[\n'
+        encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+        piece: list[str] = []
+        size, between = 0, ""
+        for record in self.records():
+            piece.append(between + encode(record))
+            size, between = size + len(piece[-1]), ",\n"
+            if size >= _PIECE:
+                yield "".join(piece)
+                piece, size = [], 0
+        yield "".join([*piece, "\n]}\n"])
+
+    def as_trace(self) -> dict[str, Any]:
+        """Return the Chrome trace as plain values."""
+        return json.loads("".join(self.text()))
+
+    def _microseconds(self, cycle: int) -> float:
+        return round(cycle * _MICROSECONDS_PER_SECOND * _GRID / self.clock_hz) / _GRID
+
+    def _names(self, threads: Mapping[tuple[int, int], str]) -> Iterator[dict[str, Any]]:
+        """Yield the records that name and order processes and threads."""
+        shown = sorted({core for core, _ in threads})
+        for core in shown:
+            name = self.cores[core] if core < len(self.cores) else f"core {core}"
+            yield _metadata("process_name", _process(core), 0, {"name": name})
+            yield _metadata("process_sort_index", _process(core), 0, {"sort_index": core + 1})
+        if shown:
+            process = _process(DEVICE)
+            yield _metadata("process_name", process, 0, {"name": "device"})
+            yield _metadata("process_sort_index", process, 0, {"sort_index": 0})
+        for (core, thread), name in sorted(threads.items()):
+            yield _metadata("thread_name", _process(core), thread, {"name": name})
+            yield _metadata("thread_sort_index", _process(core), thread, {"sort_index": thread})
 
 
-def write_timeline(
-    path: Path, events: Iterable[TimelineEvent], *, clock_hz: float, pipes: Sequence[str] = ()
-) -> None:
-    """Write `events` to `path` as JSON, whole or not at all; see :func:`chrome_trace`.
+def write_timeline(path: Path, timeline: Timeline) -> None:
+    """Write `timeline` to `path` as JSON, whole or not at all.
 
     Raises:
         InputError: The file cannot be written.
     """
-    trace = chrome_trace(events, clock_hz=clock_hz, pipes=pipes)
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(trace, separators=(",", ":")), encoding="utf-8")
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(timeline.text())
 
 
-def _spread_over_lanes(events: Iterable[TimelineEvent]) -> list[_Placed]:
-    """Give each event the first lane of its pipe where slices still nest or stand apart."""
-    open_ends: defaultdict[tuple[int, str], list[list[int]]] = defaultdict(list)
-    placed: list[_Placed] = []
-    for event in sorted(events, key=lambda event: (event.start, -event.end)):
-        assert event.end >= event.start, "an event ends no earlier than it starts"
-        lanes = open_ends[event.core, event.pipe]
-        lane = next((n for n, ends in enumerate(lanes) if _fits(event, ends)), len(lanes))
+class _Lanes:
+    """The threads on which slices stand: the first lane of their pipe where they nest or are apart."""
+
+    def __init__(self, pipes: Sequence[str]) -> None:
+        self.names: dict[tuple[int, int], str] = {}
+        """Core and thread to name."""
+        self._ranks = {name: rank for rank, name in enumerate(dict.fromkeys(pipes), start=1)}
+        self._open_ends: defaultdict[tuple[int, str], list[list[int]]] = defaultdict(list)
+
+    def thread(self, each: Slice) -> int:
+        """Return the thread of the next slice."""
+        assert each.end >= each.start, "a slice ends no earlier than it starts"
+        lanes = self._open_ends[each.core, each.pipe]
+        lane = next((n for n, ends in enumerate(lanes) if _fits(each, ends)), len(lanes))
         if lane == len(lanes):
             lanes.append([])
-        lanes[lane].append(event.end)
-        placed.append(_Placed(event, lane))
-    return placed
+        lanes[lane].append(each.end)
+        rank = self._ranks.setdefault(each.pipe, len(self._ranks) + 1)
+        thread = rank * _LANES + lane
+        self.names[each.core, thread] = each.pipe if lane == 0 else f"{each.pipe} ({lane + 1})"
+        return thread
 
 
-def _fits(event: TimelineEvent, ends: list[int]) -> bool:
-    """Close what has ended by `event`; return whether the innermost open slice can hold it."""
-    while ends and ends[-1] <= event.start:
+def _fits(each: Slice, ends: list[int]) -> bool:
+    """Close what has ended by the slice; return whether the innermost open one can hold it."""
+    while ends and ends[-1] <= each.start:
         ends.pop()
-    return not ends or event.end <= ends[-1]
+    return not ends or each.end <= ends[-1]
 
 
-def _pipes_of(placed: list[_Placed]) -> list[str]:
-    return [each.event.pipe for each in placed]
+class _Arrows:
+    """The arrows of which one end has been seen."""
+
+    def __init__(self) -> None:
+        self._tails: dict[int, int] = {}
+        self._heads: dict[int, tuple[int, int, int]] = {}
+
+    def meet(self, each: Slice, thread: int) -> Iterator[tuple[str, int, int, int, int]]:
+        """Yield phase, number, cycle, core and thread of the ends of arrows that can be drawn now.
+
+        An end is bound to the slice around it. A head comes after its tail, whatever comes first.
+        """
+        if each.head_of is not None:
+            begun = self._tails.pop(each.head_of, None)
+            if begun is None:
+                self._heads[each.head_of] = each.start, each.core, thread
+            else:
+                yield "f", each.head_of, max(begun, each.start), each.core, thread
+        if each.tail_of is not None:
+            yield "s", each.tail_of, each.start, each.core, thread
+            waiting = self._heads.pop(each.tail_of, None)
+            if waiting is None:
+                self._tails[each.tail_of] = each.start
+            else:
+                came, core, at = waiting
+                yield "f", each.tail_of, max(came, each.start), core, at
 
 
-def _slice(
-    placed: _Placed,
-    threads: Mapping[tuple[int, str, int], int],
-    microseconds: Callable[[int], float],
-) -> dict[str, Any]:
-    event = placed.event
-    begin = microseconds(event.start)
-    own = {"start_cycle": event.start, "end_cycle": event.end, "cycles": event.end - event.start}
-    context = {"task": event.task} | ({"source": event.source} if event.source else {})
-    return {
-        "ph": "X",
-        "name": event.name,
-        "cat": event.pipe,
-        "pid": event.core + 1,
-        "tid": threads[placed.place],
-        "ts": begin,
-        "dur": microseconds(event.end) - begin,
-        "args": own | context | dict(event.args),
-    }
+def _process(core: int) -> int:
+    # Viewers give process 0 to the idle task, so that cores count from 1.
+    return _DEVICE_PROCESS if core == DEVICE else core + 1
 
 
-def _arrows(
-    placed: list[_Placed],
-    threads: Mapping[tuple[int, str, int], int],
-    microseconds: Callable[[int], float],
-) -> list[dict[str, Any]]:
-    ends: defaultdict[int, list[_Placed]] = defaultdict(list)
-    for each in placed:
-        if "flow" in each.event.args:
-            ends[int(each.event.args["flow"])].append(each)
-    records: list[dict[str, Any]] = []
-    for number, pair in sorted(ends.items()):
-        assert len(pair) <= 2, f"flow {number} must join two events"
-        if len(pair) < 2:  # a flag that nobody has waited for yet
-            continue
-        tail, head = sorted(pair, key=lambda each: each.event.end)
-        # An arrow is bound to the slice around its end, and it must not point back in time.
-        arrival = max(tail.event.start, head.event.start)
-        for phase, side, cycle in (("s", tail, tail.event.start), ("f", head, arrival)):
-            records.append(
-                {
-                    "ph": phase,
-                    "name": "flag",
-                    "cat": "flag",
-                    "id": number,
-                    "pid": side.event.core + 1,
-                    "tid": threads[side.place],
-                    "ts": microseconds(cycle),
-                }
-                | ({"bp": "e"} if phase == "f" else {})
-            )
-    return records
-
-
-def _names(
-    threads: Mapping[tuple[int, str, int], int], cores: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return the records that name and order processes and threads."""
-    records: list[dict[str, Any]] = []
-    for core in dict.fromkeys(core for core, _, _ in threads):
-        name = f"core {core}: {cores[core]}" if core < len(cores) else f"core {core}"
-        records.append(_metadata("process_name", core, 0, {"name": name}))
-        records.append(_metadata("process_sort_index", core, 0, {"sort_index": core}))
-    for (core, pipe, lane), thread in threads.items():
-        name = pipe if lane == 0 else f"{pipe} ({lane + 1})"
-        records.append(_metadata("thread_name", core, thread, {"name": name}))
-        records.append(_metadata("thread_sort_index", core, thread, {"sort_index": thread}))
-    return records
-
-
-def _metadata(what: str, core: int, thread: int, args: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": core + 1, "tid": thread, "args": args}
+def _metadata(what: str, process: int, thread: int, args: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": args}

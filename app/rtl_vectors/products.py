@@ -12,7 +12,7 @@ from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP
 from ...ir.numerics import decode, pack_scales_a
 from ...rtl.scale_decode.unit import first_record_cycle
 from ...sim.matmul import DTYPES, MadTile, NumericsCube
-from ...sim.scale_supply import starved_with_two_boxes
+from ...sim.scales.supply import starved_with_two_boxes
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,8 +11,8 @@ from ...codegen.isa.scale_unit import HALF, RECORD, REQUEST, START
 from ...ir.dtypes import DType
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
 from ...ir.numerics import decode
-from ...sim.scale_feed import Surroundings, boxes_of, feed
-from ...sim.scale_wires import trace_of
+from ...sim.scales.feed import Surroundings, boxes_of, feed
+from ...sim.scales.wires import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

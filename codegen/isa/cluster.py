@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .row import Field, Row, Rule, addr, at_most, enum, imm, reg, view
+from .row import Field, Row, Rule, addr, at_most, enum, imm, reg
 from .vocabulary import (
     ClusterCore,
     ElementBits,
-    FixConvert,
     MadInit,
     Pipe,
     PlainType,
@@ -65,48 +64,6 @@ def _flag(name: str, what: str) -> tuple[Field, ...]:
 _PAIR_RULE = Rule("a_type and b_type are the same or both FP8", _plain_pair)
 BIAS_RULE = Rule("bias is 0 unless init is bias", _bias_only_with_bias)
 _PIPE = Rule("pipe is a single pipe", _single_pipe)
-_FIX_FIELDS = (
-    imm("rows", 64, 16, "Rows of the window.", least=1, most=8192),
-    imm("cols", 80, 12, "Columns of the window.", least=1, most=MAD_LIMIT),
-    imm("src_boxes", 92, 12, "Boxes of 16 rows of the tile in L0C.", least=1),
-    enum("convert", 104, 4, FixConvert, "Type that is stored."),
-    imm("relu", 108, 1, "1 if negative numbers become +0; a NaN stays, -0 becomes +0."),
-)
-_FIX_DOC = (
-    "Each FP32 number of the accumulator passes the ReLU if relu is 1 and is then rounded to "
-    "nearest even: overflow gives infinity in 16 and 32 bits and saturates in 8, a NaN gives the "
-    "canonical one, or 0 as an integer. With int32 the accumulator is one of integers and stands as "
-    "it is."
-)
-
-
-def _integers_stay(values: Values) -> str | None:
-    if values["convert"] == FixConvert.INT32 and values["relu"]:
-        return f"relu must be 0 with int32, not {values['relu']}"
-    return None
-
-
-def _number(values: Values) -> str | None:
-    exponent = values["scale"] >> 23 & 0xFF
-    return None if exponent < 0xFF else f"scale must be finite, not {values['scale']:#010x}"
-
-
-_STAY = Rule("relu is 0 with int32", _integers_stay)
-_FLOATS = Rule(
-    "convert is not int32",
-    lambda values: (
-        "convert must be of FP32 sums, not int32" if values["convert"] == FixConvert.INT32 else None
-    ),
-)
-_FINITE = Rule("scale is finite", _number)
-_SOURCE_ROWS = Rule(
-    "rows is at most 16 * src_boxes",
-    lambda values: (
-        None
-        if values["rows"] <= values["src_boxes"] * BOX_ROWS
-        else f"rows must be at most {values['src_boxes'] * BOX_ROWS}, not {values['rows']}"
-    ),
-)
 
 CORE_FLAGS: tuple[Row, ...] = (
     Row(
@@ -186,71 +143,6 @@ MAD: tuple[Row, ...] = (
     ),
 )
 """The cube without scales."""
-
-FIX: tuple[Row, ...] = (
-    Row(
-        "l0c_to_gm_fix",
-        0x91,
-        Pipe.FIX,
-        TimingClass.DRAIN,
-        "Stores rows x cols accumulator elements at row xr, column xc of a rank-2 view; they stand "
-        f"as l0c_to_gm has them, with src_rows = 16 * src_boxes. {_FIX_DOC} The window must lie "
-        "inside the view, whose elements must have the converted type's width.",
-        (
-            view("view", 8, 2, "A rank-2 view."),
-            reg("xr", 18, "First row of the window."),
-            reg("xc", 23, "First column of the window."),
-            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
-            *_FIX_FIELDS,
-        ),
-        reads=(Space.L0C,),
-        writes=(Space.GM,),
-        rules=(_SOURCE_ROWS, _STAY),
-    ),
-    Row(
-        "l0c_to_gm_quant",
-        0x93,
-        Pipe.FIX,
-        TimingClass.DRAIN,
-        "Does what l0c_to_gm_fix does with each FP32 number multiplied by scale before, rounded to "
-        "nearest even.",
-        (
-            view("view", 8, 2, "A rank-2 view."),
-            reg("xr", 18, "First row of the window."),
-            reg("xc", 23, "First column of the window."),
-            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
-            imm("rows", 48, 16, "Rows of the window.", least=1, most=8192),
-            imm("cols", 64, 12, "Columns of the window.", least=1, most=MAD_LIMIT),
-            imm("src_boxes", 76, 12, "Boxes of 16 rows of the tile in L0C.", least=1),
-            enum("convert", 88, 4, FixConvert, "Type that is stored."),
-            imm("relu", 92, 1, "1 if negative products become +0; a NaN stays, -0 becomes +0."),
-            imm("scale", 96, 32, "The code of the number, of FP32."),
-        ),
-        reads=(Space.L0C,),
-        writes=(Space.GM,),
-        rules=(_SOURCE_ROWS, _FLOATS, _FINITE),
-    ),
-    Row(
-        "l0c_to_ub",
-        0x92,
-        Pipe.FIX,
-        TimingClass.DRAIN,
-        "Stores rows x cols accumulator elements to the UB of a vector core of the cluster: "
-        "element (r, c) goes to byte ub + r * pitch * 32 + c * bits / 8. They stand as l0c_to_gm "
-        f"has them, with src_rows = 16 * src_boxes. {_FIX_DOC}",
-        (
-            addr("l0c", 8, Space.L0C, "Element (0, 0) of the accumulator."),
-            addr("ub", 28, Space.UB, "Element (0, 0) of the tile."),
-            imm("core", 48, 1, "Which of the two vector cores."),
-            *_FIX_FIELDS,
-            imm("pitch", 110, 11, "Units of 32 bytes from row to row of the tile.", least=1),
-        ),
-        reads=(Space.L0C,),
-        writes=(Space.UB,),
-        rules=(_SOURCE_ROWS, _STAY),
-    ),
-)
-"""The fixpipe with its whole datapath."""
 
 UB_TO_L1: tuple[Row, ...] = (
     Row(

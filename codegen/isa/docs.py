@@ -81,6 +81,8 @@ def _section(row: Row) -> str:
             for each in row.fields
         )
         parts.append(_table(("field", "bits", "kind", "legal values", "meaning"), cells))
+    if row.step is not None:
+        parts.append(f"A step takes {row.step}.\n")
     if row.rules:
         rules = "".join(f"* {rule.doc}\n" for rule in row.rules)
         parts.append(f"It must hold that\n\n{rules}")

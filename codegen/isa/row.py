@@ -117,6 +117,33 @@ class Rule:
     complaint: Callable[[Values], str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a vector core does in one step of an instruction.
+
+    Args:
+        loads: Registers that are loaded from UB.
+        operations: Arithmetic operations.
+        stores: Registers that are stored into UB.
+    """
+
+    loads: int
+    operations: int
+    stores: int
+
+    def __str__(self) -> str:
+        parts = (
+            f"{number} {name}{'' if number == 1 else 's'}"
+            for number, name in (
+                (self.loads, "load"),
+                (self.operations, "operation"),
+                (self.stores, "store"),
+            )
+            if number
+        )
+        return ", ".join(parts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """One instruction of the set; rows are equal only to themselves.
@@ -133,6 +160,7 @@ class Row:
         flow: Which instruction comes next.
         rules: Relations between fields.
         pipe_field: The `Pipe` field that names the queue; `ALL` there means the scalar unit.
+        step: What a step of a vector instruction takes; nothing else has steps.
     """
 
     mnemonic: str
@@ -146,6 +174,7 @@ class Row:
     flow: Flow = Flow.NEXT
     rules: tuple[Rule, ...] = ()
     pipe_field: str | None = None
+    step: Step | None = None
     _columns: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -280,6 +309,8 @@ def _assert_well_formed(row: Row) -> None:
     targets = sum(each.kind is FieldKind.TARGET for each in row.fields)
     jumps = row.flow in (Flow.BRANCH, Flow.JUMP)
     assert targets == int(jumps), f"{where}: a branch has one target, anything else none"
+    has_steps = row.timing is TimingClass.VECTOR
+    assert (row.step is not None) == has_steps, f"{where}: vector instructions have steps"
     if row.pipe_field is not None:
         chosen = row.fields[row.column(row.pipe_field)]
         assert chosen.enum is Pipe, f"{where}: pipe_field must name a field of pipes"

@@ -4,14 +4,17 @@ Words are 128 bits, little-endian, the opcode in bits 0 to 7; bits that no field
 To add an instruction, add a row here and its meaning in the simulator: encoding, assembler text,
 checks and documentation follow. The rows of the scalar unit stand in `scalar`, those of the vector
 core in `vector` and `ub`, those that join the cores of a cluster and of the cube without scales in
-`cluster`, those of operands that do not fill their boxes in `tails`.
+`cluster`, those of the fixpipe in `fixpipe`, those of operands that do not fill their boxes in `tails`,
+those of operands and scales that stand in another way in `forms`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .cluster import BIAS_RULE, BOX_ROWS, CORE_FLAGS, FIX, MAD, MAD_LIMIT, UB_TO_L1
+from .cluster import BIAS_RULE, BOX_ROWS, CORE_FLAGS, MAD, MAD_LIMIT, UB_TO_L1
+from .fixpipe import FIX, PARAMETERS, SCALED_FIX
+from .forms import SCALE_ROWS, TURNED
 from .row import Row, Rule, addr, at_most, enum, imm, reg, view
 from .scalar import SCALAR
 from .tails import FILL, ROW_MOVES
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from .row import Values
 
 FLAG_IDS = 8
+SCALE_STEPS = 255
+"""Scale boxes that one transfer takes along either axis, at most."""
 
 LEGAL_PAIRS = frozenset(
     (a, b)
@@ -115,7 +120,7 @@ _MTE2 = (
         "element (r, c) goes to byte l1 + ((c // c0) * (l1_rows / 16) + r // 16) * 512 "
         "+ (r % 16) * 32 + (c % c0) * bits / 8. Bytes of a 32-byte row segment beyond cols become "
         "zero, other bytes stay. The window must lie inside the view; with 4-bit elements every "
-        "row of it must start and end on a byte.",
+        "row of it must start and end on a byte, or every column where these lie in one piece.",
         (
             view("view", 8, 2, "A rank-2 view."),
             reg("xr", 18, "First row of the window."),
@@ -202,8 +207,8 @@ def _scale_move(mnemonic: str, opcode: int, space: Space) -> Row:
         (
             addr("src", 8, Space.L1, "Box (0, 0) in L1."),
             addr("dst", 32, space, "Box (0, 0) in the scale buffer."),
-            imm("row_boxes", 64, 16, "Boxes of 16 rows or columns of the operand.", least=1),
-            imm("col_boxes", 80, 16, "Boxes of two groups.", least=1),
+            imm("row_boxes", 64, 16, "Boxes of 16 rows or columns.", least=1, most=SCALE_STEPS),
+            imm("col_boxes", 80, 16, "Boxes of two groups.", least=1, most=SCALE_STEPS),
             imm("src_pitch", 96, 16, "Boxes from one row of boxes to the next in L1.", least=1),
         ),
         reads=(Space.L1,),
@@ -291,7 +296,7 @@ def _from_register(row: Row) -> Row:
     )
 
 
-_FROM_L1 = (*_TO_L0, *ROW_MOVES)
+_FROM_L1 = (*_TO_L0, *ROW_MOVES, *TURNED)
 _MTE1 = (*_FROM_L1, *(_from_register(row) for row in _FROM_L1))
 
 _M = (
@@ -358,12 +363,15 @@ ROWS: tuple[Row, ...] = (
     *_SYNC,
     *CORE_FLAGS,
     *_MTE2,
+    *SCALE_ROWS,
     *FILL,
     *_MTE1,
     *_M,
     *MAD,
     *_FIX,
     *FIX,
+    *PARAMETERS,
+    *SCALED_FIX,
     *MOVES,
     *UB_TO_L1,
     *VECTOR,

@@ -3,6 +3,7 @@
 A tile of rows x cols elements stands row by row: row r begins at its address + r * pitch * 32
 bytes, elements follow one another. Pitch 0 is a packed column: one element a row, the rows one
 element apart. Instructions touch the rows x cols elements that they name and nothing beside them.
+An instruction works in steps of a register; a row says what a step loads, computes and stores.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from typing import TYPE_CHECKING
 from ...ir.dtypes.boxes import GROUP
 from .row import Row, Rule, addr, enum, imm, reg
 from .vector_rules import (
+    FILL_STEP,
     IN_PLACE,
     IS_NUMBER,
+    MOVE_STEP,
+    ONE_TILE_STEP,
+    QUANT_STEP,
     RESULT_TILE,
     THREE_TILES,
+    TWO_TILE_STEP,
     TWO_TILES,
     UB_UNIT,
     has_type,
@@ -105,6 +111,7 @@ VECTOR: tuple[Row, ...] = (
         ),
         *TWO_TILES,
         has_type(VectorUnary),
+        step=ONE_TILE_STEP,
     ),
     vector_row(
         "v_binary",
@@ -123,6 +130,7 @@ VECTOR: tuple[Row, ...] = (
         ),
         *THREE_TILES,
         has_type(VectorBinary),
+        step=TWO_TILE_STEP,
     ),
     vector_row(
         "v_scalar",
@@ -144,6 +152,7 @@ VECTOR: tuple[Row, ...] = (
         packed("a_pitch"),
         wide_enough("a_pitch", "type"),
         has_type(VectorBinary),
+        step=ONE_TILE_STEP,
     ),
     vector_row(
         "v_compare",
@@ -164,6 +173,7 @@ VECTOR: tuple[Row, ...] = (
         IS_NUMBER,
         packed("dst_pitch"),
         *THREE_TILES[2:],
+        step=TWO_TILE_STEP,
     ),
     vector_row(
         "v_compare_scalar",
@@ -184,6 +194,7 @@ VECTOR: tuple[Row, ...] = (
         packed("dst_pitch"),
         packed("a_pitch"),
         wide_enough("a_pitch", "type"),
+        step=ONE_TILE_STEP,
     ),
     vector_row(
         "v_select",
@@ -204,6 +215,7 @@ VECTOR: tuple[Row, ...] = (
         *TWO_TILES,
         packed("mask_pitch"),
         IS_NUMBER,
+        step=TWO_TILE_STEP,
     ),
     vector_row(
         "v_reduce",
@@ -224,6 +236,7 @@ VECTOR: tuple[Row, ...] = (
         IS_NUMBER,
         packed("src_pitch"),
         wide_enough("src_pitch", "type"),
+        step=ONE_TILE_STEP,
     ),
     vector_row(
         "v_expand",
@@ -244,6 +257,7 @@ VECTOR: tuple[Row, ...] = (
         ),
         *THREE_TILES[:4],
         has_type(VectorBinary),
+        step=TWO_TILE_STEP,
     ),
     vector_row(
         "v_cast",
@@ -267,6 +281,7 @@ VECTOR: tuple[Row, ...] = (
         wide_enough("src_pitch", "type"),
         whole_bytes("type"),
         whole_bytes("to"),
+        step=ONE_TILE_STEP,
     ),
     Row(
         "v_fill",
@@ -289,6 +304,7 @@ VECTOR: tuple[Row, ...] = (
             Rule("4-bit elements are filled in pairs", _even_skips),
             Rule("the skip stays inside of 32 bytes", _skips_inside),
         ),
+        step=FILL_STEP,
     ),
     vector_row(
         "v_transpose",
@@ -309,8 +325,9 @@ VECTOR: tuple[Row, ...] = (
         wide_enough("src_pitch", "type"),
         whole_bytes("type"),
         whole_bytes("type", "rows", "a row of the result"),
+        step=ONE_TILE_STEP,
     ),
-    vector_row("v_move", 0xBB, _MOVE_DOC, _MOVE, *_MOVE_RULES),
+    vector_row("v_move", 0xBB, _MOVE_DOC, _MOVE, *_MOVE_RULES, step=MOVE_STEP),
     vector_row(
         "v_move_at",
         0xBC,
@@ -321,6 +338,7 @@ VECTOR: tuple[Row, ...] = (
             reg("xt", 59, "Distance of the result from dst in bytes."),
         ),
         *_MOVE_RULES,
+        step=MOVE_STEP,
     ),
     vector_row(
         "v_quant_mx",
@@ -359,6 +377,7 @@ VECTOR: tuple[Row, ...] = (
                 else f"cols must be {GROUP} where scale_pitch is 0, not {values['cols']}"
             ),
         ),
+        step=QUANT_STEP,
     ),
     vector_row(
         "v_scale_boxes",
@@ -374,6 +393,7 @@ VECTOR: tuple[Row, ...] = (
             pitch_field("src_pitch", 106, "the source"),
         ),
         packed("src_pitch"),
+        step=ONE_TILE_STEP,
     ),
 )
 """What runs on pipe V."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .row import Field, Row, Rule, addr, enum, imm
+from .row import Field, Row, Rule, Step, addr, enum, imm
 from .vocabulary import (
     ElementType,
     FloatType,
@@ -148,7 +148,7 @@ def result_field() -> Field:
 
 
 def vector_row(
-    mnemonic: str, opcode: int, doc: str, fields: tuple[Field, ...], *rules: Rule
+    mnemonic: str, opcode: int, doc: str, fields: tuple[Field, ...], *rules: Rule, step: Step
 ) -> Row:
     """Return a row of pipe V that reads and writes UB."""
     return Row(
@@ -161,8 +161,17 @@ def vector_row(
         reads=(Space.UB,),
         writes=(Space.UB,),
         rules=rules,
+        step=step,
     )
 
+
+ONE_TILE_STEP = Step(loads=1, operations=1, stores=1)
+TWO_TILE_STEP = Step(loads=2, operations=1, stores=1)
+MOVE_STEP = Step(loads=1, operations=0, stores=1)
+FILL_STEP = Step(loads=0, operations=0, stores=1)
+QUANT_STEP = Step(loads=1, operations=6, stores=2)
+"""Sizes, the largest one of a group, its scale, the scale's inverse, products, conversions; codes
+and scales are stored."""
 
 IS_NUMBER = Rule("type is a number that the vector core computes with", _number)
 IN_PLACE = "The result may stand where an operand of its shape and pitch stands."

@@ -23,7 +23,10 @@ class Pipe(IntEnum):
 
 
 class Space(IntEnum):
-    """A memory that instructions address in bytes, except `GM`, which views describe."""
+    """A memory that instructions address in bytes, except `GM`, which views describe.
+
+    `FIXP` holds the parameters of the fixpipe: one FP32 number a column.
+    """
 
     GM = 0
     L1 = 1
@@ -33,7 +36,8 @@ class Space(IntEnum):
     BIAS = 5
     SCALE_A = 6
     SCALE_B = 7
-    UB = 8
+    FIXP = 8
+    UB = 9
 
 
 ADDRESS_BITS = {
@@ -44,6 +48,7 @@ ADDRESS_BITS = {
     Space.BIAS: 14,
     Space.SCALE_A: 14,
     Space.SCALE_B: 14,
+    Space.FIXP: 14,
     Space.UB: 20,
 }
 """Width of a byte address per space: the largest memory that a machine file may describe."""
@@ -56,11 +61,12 @@ ADDRESS_MULTIPLE = {
     Space.BIAS: 32,
     Space.SCALE_A: 32,
     Space.SCALE_B: 32,
+    Space.FIXP: 32,
     Space.UB: 32,
 }
 """What a byte address is a multiple of; 512 in L0A and L0B keeps address >> 4 on a scale box."""
 
-ADDRESS_UNIT = {Space.UB: 32}
+ADDRESS_UNIT = {Space.FIXP: 32, Space.UB: 32}
 """Bytes that one step of an encoded address counts; 1 where a space is missing."""
 
 
@@ -296,6 +302,39 @@ class FixConvert(IntEnum):
                 return 16
             case FixConvert.E4M3 | FixConvert.E5M2 | FixConvert.INT8 | FixConvert.UINT8:
                 return 8
+
+
+class FixScale(IntEnum):
+    """What the fixpipe multiplies sums by: nothing, one number, or one number a column."""
+
+    NONE = 0
+    NUMBER = 1
+    COLUMNS = 2
+
+
+class Sums(IntEnum):
+    """What an accumulator holds: FP32 numbers, or the integers of INT8 operands."""
+
+    FP32 = 0
+    INT32 = 1
+
+
+class ScaleRows(IntEnum):
+    """How scales stand in global memory that are in no boxes yet, two groups of a row together.
+
+    A is the left operand with M rows and G groups, B the right one with N columns and G groups. By
+    bytes they are `A_ND` [M, G], `A_DN` [G/2, M, 2], `B_ND` [G/2, N, 2] and `B_DN` [N, G].
+    """
+
+    A_ND = 0
+    A_DN = 1
+    B_ND = 2
+    B_DN = 3
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a view has the rows outside and the pairs of groups inside."""
+        return self in (ScaleRows.A_ND, ScaleRows.B_DN)
 
 
 class FieldKind(Enum):

@@ -15,7 +15,7 @@ from ...ir.types import SCALE_ARRANGEMENT, TileLayout
 from ..isa.vector_rules import UB_UNIT
 from ..isa.vocabulary import ElementBits, Space
 from ..places import place_of, space_name
-from ..select_cube import FIX_CONVERT, fill_up
+from ..select_cube import drained, fill_up
 from .elementwise import copy
 from .tiles import tile_at
 
@@ -126,12 +126,11 @@ def _from_l0c(operands: Operands, var: Var, call: Call) -> tuple[Step, ...]:
         "l0c": source.address,
         "ub": target.address,
         "core": _MATE,
-        "src_boxes": source.box_rows // FRACTAL_ROWS,
-        "convert": FIX_CONVERT[source.dtype],
-        "relu": 0,
         "pitch": target.pitch,
+        **drained(source, place_of(var, call.span), call),
     }
-    return (operands.step("l0c_to_ub", fields | target.shape, call),)
+    mnemonic = "l0c_to_ub_quant" if "xs" in fields else "l0c_to_ub"
+    return (operands.step(mnemonic, fields | target.shape, call),)
 
 
 def _check_rows(tile: UbTile, call: Call) -> None:

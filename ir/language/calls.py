@@ -27,7 +27,7 @@ from ..expr import (
 from ..ops import ROWS, Attribute, deduce_type
 from ..ops.checks import has_pass_form
 from ..suggest import near
-from ..types import TensorType, TileType, TupleType
+from ..types import MemorySpace, TensorType, TileType, TupleType
 from ..verification.walk import uses
 from ..visitor import rewrite_type, substitute_expr
 from .call_hints import call_shape, layout_hint, members
@@ -140,6 +140,8 @@ class CallParser:
             operands = [known.get(arg) or self._expressions.parse(arg) for arg in given]
             if row.scalar_form is not None and isinstance(operands[-1].type, ScalarType):
                 row = ROWS[row.scalar_form]
+            if row.mat_form is not None and _lies_in_mat(operands[0]):
+                row = ROWS[row.mat_form]
             kwargs = {
                 name: self._attribute(row, name, value, written)
                 for name, value in attributes.items()
@@ -383,6 +385,11 @@ def _first_operand(node: ast.Call, names: Sequence[str]) -> ast.expr | None:
         return node.args[0]
     known = {ROWS[name].operands[0].name for name in names if ROWS[name].operands}
     return next((k.value for k in node.keywords if k.arg in known), None)
+
+
+def _lies_in_mat(value: Expr) -> bool:
+    """Whether a value is a tile that the kernel placed in Mat."""
+    return isinstance(value.type, TileType) and value.type.memory_space is MemorySpace.Mat
 
 
 def _or_none(node: ast.expr) -> ast.expr | None:

@@ -237,9 +237,8 @@ class LaunchParser:
         count = self._body.expressions.parse(node)
         integer = isinstance(count.type, ScalarType) and count.type.dtype in INTEGER_FORMATS
         if not integer or (isinstance(count, ConstInt) and count.value < 1):
-            message = (
-                f"The number of blocks must be an integer of 1 or more, not {ast.unparse(node)}"
-            )
+            shown = count.value if isinstance(count, ConstInt) else ast.unparse(node)
+            message = f"The number of blocks must be an integer of 1 or more, not {shown}"
             raise self._context.error(ParserTypeError, message, node)
         return count
 

@@ -19,13 +19,8 @@ from ..core import (
     seq,
 )
 from ..dtypes import DType
-from ..errors import (
-    ParserSyntaxError,
-    ParserTypeError,
-    Span,
-    UnsupportedFeatureError,
-)
-from ..expr import Call, Expr, ScalarType, TupleGetItemExpr, UnknownType
+from ..errors import ParserSyntaxError, ParserTypeError, Span, UnsupportedFeatureError
+from ..expr import Call, Expr, ScalarType, TupleGetItemExpr, UnknownType, Var
 from ..types import TupleType
 from .annotations import AnnotationParser
 from .assignments import AssignmentParser
@@ -43,7 +38,7 @@ from .windows import WindowParser
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..expr import Type, Var
+    from ..expr import Type
     from .context import Context
     from .jitted import JITFunction
 
@@ -136,7 +131,10 @@ class BodyParser:
             case ast.While():
                 return [self._while(node)]
             case ast.If():
-                return [self._if(node)]
+                decided = self.templates.decided(node)
+                if not isinstance(decided, ast.If):
+                    return self.statements(decided, Block(may_yield=False))
+                return [self._if(decided)]
             case ast.Return():
                 return self._return(node)
             case ast.With() if self.regions.word(node):
@@ -319,8 +317,6 @@ class BodyParser:
 
     def yielded(self, block: Block, implied: Sequence[Type]) -> tuple[Var, ...]:
         """Return the variables that the yield of `block` names; `implied` are their usual types."""
-        from ..expr import Var
-
         variables: list[Var] = []
         for (name, written, span), type_ in zip(block.yields, implied, strict=True):
             final = type_ if written is None else merge(written, type_)

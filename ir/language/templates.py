@@ -41,6 +41,33 @@ class TemplateParser:
             return None
         return found
 
+    def decided(self, node: ast.If) -> ast.If | Sequence[ast.stmt]:
+        """Return the arm of an if that the constants of a template choose, or what is left to decide.
+
+        A template is for many arguments: what its constants rule out need not be legal for them.
+        Outside of a template, and where the arms name results, an if stays as it is.
+        """
+        if not self._body.templates_around or any(map(_is_yield, ast.walk(node))):
+            return node
+        test = self._undecided(node.test)
+        if isinstance(test, bool):
+            return node.body if test else node.orelse
+        return ast.copy_location(ast.If(test, node.body, node.orelse), node)
+
+    def _undecided(self, test: ast.expr) -> bool | ast.expr:
+        """Return a condition without what constants decide of it, or its value."""
+        if isinstance(test, ast.BoolOp):
+            every = isinstance(test.op, ast.And)
+            parts = [self._undecided(part) for part in test.values]
+            if any(part is not every for part in parts if isinstance(part, bool)):
+                return not every
+            left = [part for part in parts if not isinstance(part, bool)]
+            if len(left) < 2:
+                return left[0] if left else every
+            return ast.copy_location(ast.BoolOp(test.op, left), test)
+        value = self._context.capture.fold(test)
+        return value if isinstance(value, bool) else test
+
     def assign(self, target: ast.expr | None, call: ast.Call, node: ast.stmt) -> list[Stmt]:
         """Return the statements of `target = template(…)`, or of the call alone."""
         template = self.called(call)
@@ -129,6 +156,10 @@ class TemplateParser:
             var = inner.context.scope.define(name, given.type, span)
             stmts.append(AssignStmt(var, given, span))
         return stmts
+
+
+def _is_yield(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "yield_"
 
 
 def _is_store(node: ast.AST) -> bool:

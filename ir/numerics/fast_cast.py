@@ -44,6 +44,7 @@ _ROUND, _FLOOR, _CEIL, _TRUNC, _ODD = (
 )
 _SATURATING_BITS = 8
 _WIDEST_SHIFT = 63
+_INT32_MAX = (1 << 31) - 1
 
 
 @cache
@@ -90,6 +91,50 @@ def cast_row(words: Words, form: Form, goal: Form, mode: int, out: Words) -> boo
             made = _to_integer(negative, magnitude, exponent, is_infinite, goal, mode)
             out[i] = np.uint64(0) if is_nan else made
     return good
+
+
+@numba.njit(cache=True)
+def goes_by_float64(goal: Form, mode: int) -> bool:
+    """Return whether :func:`float32_to_integers` casts to a dtype in a mode of rounding."""
+    return not goal[_IS_FLOAT] and goal[_MOST] <= _INT32_MAX and mode != _ODD
+
+
+@numba.njit(cache=True)
+def float32_to_integers(
+    numbers: npt.NDArray[np.float32], goal: Form, mode: int, out: npt.NDArray[np.int64]
+) -> None:
+    """Put the integers nearest to floats in a mode of rounding into `out`, those of `cast_row`.
+
+    A float64 holds every number on the way exactly, and is rounded many at a time.
+
+    Args:
+        numbers: float32 [n]; a NaN becomes 0.
+        goal: The integers' dtype, as `form_of` tells; `goes_by_float64` must hold.
+        mode: The rounding, by the number of its `CastMode`.
+        out: int64 [n].
+    """
+    least, most = np.float64(goal[_LEAST]), np.float64(goal[_MOST])
+    whole = np.empty(numbers.size, np.float64)
+    for i in range(numbers.size):
+        # Beyond the limits nothing is rounded, so that half of a unit never is lost.
+        whole[i] = min(max(np.float64(numbers[i]), least), most)
+    if mode == _ROUND:
+        for i in range(numbers.size):
+            whole[i] = np.trunc(whole[i] + np.copysign(0.5, whole[i]))
+    elif mode == _FLOOR:
+        for i in range(numbers.size):
+            whole[i] = np.floor(whole[i])
+    elif mode == _CEIL:
+        for i in range(numbers.size):
+            whole[i] = np.ceil(whole[i])
+    elif mode == _TRUNC:
+        for i in range(numbers.size):
+            whole[i] = np.trunc(whole[i])
+    else:
+        for i in range(numbers.size):
+            whole[i] = np.rint(whole[i])
+    for i in range(numbers.size):
+        out[i] = np.int32(whole[i]) if numbers[i] == numbers[i] else np.int32(0)
 
 
 @numba.njit(cache=True)

@@ -20,9 +20,9 @@ from ..numerics.convert import float32_to_bfloat16, float32_to_float16
 from ..numerics.functions import Binary, Unary, binary, scalar_code, unary
 from ..numerics.reference import matmul_mx
 from ..placement import window_positions
-from ..types import SCALE_ARRANGEMENT, TensorLayout, TensorType, TileType
+from ..types import SCALE_ARRANGEMENT, MemorySpace, TensorLayout, TensorType, TileType
 from .checks import LOADED_LESS, STORED_LESS, is_mx_blocked, is_nz_blocked
-from .rules_window import window_steps
+from .rules_window import steps_into
 from .values import NO_TASK, TensorValue, TileValue, empty_buffer
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from ..dtypes import SimpleDType
     from ..numerics.mxarray import MXArray
-    from ..types import MemorySpace
     from .values import Evaluation
 
 Ints = tuple[int, ...]
@@ -133,13 +132,7 @@ def store(
     window: Ints | None = None,
 ) -> TensorValue:
     """Write the valid part of a tile, converted to the tensor's dtype."""
-    scale = run.site.kwargs.get("pre_quant")
-    if scale is not None:
-        by = scalar_code(scale, DType.Float32)
-        tile = TileValue(binary(Binary.MUL, tile.codes, by, DType.Float32), tile.dtype)
-    if run.site.kwargs.get("pre_relu"):
-        tile = TileValue(unary(Unary.RELU, tile.codes, DType.Float32), tile.dtype)
-    codes = converted(tile, tensor.dtype)
+    codes = _through_fixpipe(run, tile, tensor.dtype)
     if is_mx_blocked(run.call.args[2].type):
         codes = _boxed(codes, tensor.layout)
     elif window is not None:
@@ -152,6 +145,17 @@ def store(
         codes = codes.reshape(window)
     tensor.buffer[_window(run, tensor, offsets, codes.shape)] = codes
     return tensor
+
+
+def _through_fixpipe(run: Evaluation, tile: TileValue, dtype: DType) -> npt.NDArray[Any]:
+    """Return a tile's codes as `dtype`, multiplied and cut off at zero before as the call says."""
+    scale = run.site.kwargs.get("pre_quant")
+    if scale is not None:
+        by = scalar_code(scale, DType.Float32)
+        tile = TileValue(binary(Binary.MUL, tile.codes, by, DType.Float32), tile.dtype)
+    if run.site.kwargs.get("pre_relu"):
+        tile = TileValue(unary(Unary.RELU, tile.codes, DType.Float32), tile.dtype)
+    return converted(tile, dtype)
 
 
 def _in_tile_order(type_: object, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -177,9 +181,14 @@ def converted(tile: TileValue, dtype: DType) -> npt.NDArray[Any]:
 
 
 def move(run: Evaluation, tile: TileValue) -> TileValue:
-    """Hand the tile on; UInt8 scales become E8M0."""
+    """Hand the tile on; UInt8 scales become E8M0, and sums what the call says."""
     assert isinstance(run.result_type, TileType), run.result_type
-    return TileValue(tile.codes, run.result_type.dtype)
+    dtype = run.result_type.dtype
+    source = run.call.args[0].type
+    assert isinstance(source, TileType), source
+    if source.memory_space is MemorySpace.Acc:
+        return TileValue(_through_fixpipe(run, tile, dtype), dtype)
+    return TileValue(tile.codes, dtype)
 
 
 def extract(run: Evaluation, tile: TileValue, row: int, col: int, shape: Ints) -> TileValue:
@@ -188,7 +197,9 @@ def extract(run: Evaluation, tile: TileValue, row: int, col: int, shape: Ints) -
     assert isinstance(run.result_type, TileType), run.result_type
     target: MemorySpace = run.site.kwargs["target_memory"]
     extents = run.extents(run.result_type.valid_shape)
-    starts, steps = (row, col), window_steps(tile.dtype.bits, target)
+    source = run.site.args[0].type
+    assert isinstance(source, TileType), source
+    starts, steps = (row, col), steps_into(source, target)
     for axis, (start, size, has) in enumerate(zip(starts, extents, tile.codes.shape, strict=True)):
         if start < 0 or start % steps[axis] or start + size > has:
             message = (

@@ -108,6 +108,7 @@ class OpRow:
         has_effect: Whether the call matters although nobody uses its result.
         instead: What to write for a tile in the place of a tensor, or the other way round.
         scalar_form: The op that is meant when the last operand is a scalar; None where there is none.
+        mat_form: The op that is meant when the first operand is a tile in Mat; None where it is this one.
         elementwise: Whether the op means the same on a tile whose leading axes are merged.
         vector: Whether a vector core runs it.
         order: The order of arguments by position where it is not operands, then attributes.
@@ -130,6 +131,7 @@ class OpRow:
     has_effect: bool = False
     instead: str = ""
     scalar_form: str | None = None
+    mat_form: str | None = None
     elementwise: bool = False
     vector: bool = False
     order: tuple[str, ...] = ()

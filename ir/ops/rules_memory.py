@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .row import CallSite
 
 _TILE_RANK = 2
+_FIXPIPE = ("dtype", "pre_quant", "pre_relu")
+_LAYOUTS = ("blayout", "slayout")
 _SCALED_HINT = "pre_quant=, a number by which sums are multiplied, stores them in 8 bits"
 FLOAT32_REACH = 2.0**128 - 2.0**103
 """Where numbers begin that Float32 rounds to infinity."""
@@ -289,8 +291,11 @@ def infer_move(site: CallSite) -> TileType:
         reachable = ", ".join(space.name for space in MOVES.get(source, ())) or "nowhere"
         message = f"a tile cannot go from {source.name} to {target.name}"
         raise site.value_error(message, f"from {source.name} it can go to: {reachable}")
+    dtype = _moved_dtype(site, tile, target)
     if target in SCALE_LAYOUT:
         return _scale_move(site, tile, target)
+    if source is MemorySpace.Acc and target is MemorySpace.Mat:
+        return _sums_in_mat(site, tile, dtype)
     view = tile.get_effective_tile_view()
     if source is not target:
         in_boxes = view.arrangement in SCALE_ARRANGEMENT.values()
@@ -309,7 +314,46 @@ def infer_move(site: CallSite) -> TileType:
     boxes = [a for a in SCALE_ARRANGEMENT.values() if a[:2] == (blayout, slayout)]
     fractal = boxes[0][2] if boxes and tile.dtype in SCALE_DTYPES else view.fractal
     moved = TileView(tile.valid_shape, None, None, blayout, slayout, fractal)
-    return TileType(tile.shape, tile.dtype, None, moved, target)
+    return TileType(tile.shape, dtype, None, moved, target)
+
+
+def _moved_dtype(site: CallSite, tile: TileType, target: MemorySpace) -> DType:
+    """Return the dtype that a moved tile has; only what leaves Acc changes it."""
+    given = [name for name in _FIXPIPE if site.kwargs.get(name) not in (None, False)]
+    if not given:
+        return tile.dtype
+    if tile.memory_space is not MemorySpace.Acc or target not in MOVES[MemorySpace.Acc]:
+        message = (
+            f"{given[0]} must be for a move out of Acc to Mat or Vec, not from {space_name(tile)} to "
+            f"{target.name}"
+        )
+        raise site.value_error(message, "pl.cast, pl.mul and pl.relu take a tile in Vec")
+    for name in given:
+        if name != "dtype":
+            _check_fixpipe(site, tile, name, "sums of INT8 operands stand as they are")
+    dtype: DType = site.kwargs.get("dtype") or tile.dtype
+    allowed = stored_dtypes(tile, site.kwargs)
+    if dtype not in allowed:
+        names = ", ".join(each.name for each in allowed)
+        message = (
+            f"a tile of {tile.dtype.name} in Acc must be moved as {names}, not as {dtype.name}"
+        )
+        scaled = dtype in stored_dtypes(tile, {"pre_quant": 1.0})
+        raise site.type_error(message, _SCALED_HINT if scaled else None)
+    return dtype
+
+
+def _sums_in_mat(site: CallSite, tile: TileType, dtype: DType) -> TileType:
+    """Return the tile of sums that the fixpipe lays out as an operand's boxes, one row included."""
+    boxes = implicit_tile_view(tile.shape, MemorySpace.Left)
+    wanted = (boxes.blayout, boxes.slayout)
+    found = tuple(site.kwargs.get(name, has) for name, has in zip(_LAYOUTS, wanted, strict=True))
+    if found != wanted:
+        message = "a move from Acc to Mat must leave blayout and slayout alone"
+        raise site.value_error(message, "by way of Vec a tile can get another arrangement")
+    return TileType(
+        tile.shape, dtype, None, view_with_valid(boxes, tile.valid_shape), MemorySpace.Mat
+    )
 
 
 def _space_of_scales(view: TileView) -> MemorySpace:

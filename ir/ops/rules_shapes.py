@@ -12,6 +12,7 @@ from ..dtypes.formats import INTEGER_FORMATS
 from ..expr import Expr, ScalarType, index
 from ..numerics.functions import NUMBERS
 from ..types import (
+    SCALE_ARRANGEMENT,
     CompactMode,
     MemorySpace,
     PadValue,
@@ -23,6 +24,7 @@ from ..types import (
     implicit_tile_view,
 )
 from .checks import (
+    arrangement_name,
     check_offsets,
     check_rank,
     check_shape,
@@ -305,6 +307,31 @@ def infer_fillpad(site: CallSite) -> TileType:
     _check_pad_value(site)
     view = implicit_tile_view(x.shape, MemorySpace.Vec)
     return TileType(x.shape, x.dtype, None, view, MemorySpace.Vec)
+
+
+def infer_fillpad_mat(site: CallSite) -> TileType:
+    """Return the type of a tile in Mat that is valid as a whole, in the arrangement that it had."""
+    x = operand_type(site, 0, TileType)
+    if x.memory_space is not MemorySpace.Mat:
+        found = "a memory that is not known yet" if x.memory_space is None else x.memory_space.name
+        message = f"x must lie in Mat, not in {found}"
+        raise site.value_error(message, "pl.fillpad takes a tile in Vec as well")
+    if len(x.shape) != _RANK:
+        message = f"x must have rank {_RANK}, not {len(x.shape)}"
+        raise site.value_error(message)
+    view = x.get_effective_tile_view()
+    if x.dtype is DType.E8M0 or view.arrangement in SCALE_ARRANGEMENT.values():
+        message = (
+            f"x must hold elements, not scales in {arrangement_name(view)}, which have no zero"
+        )
+        raise site.type_error(message, "fill the data up: where it is zero, scales do not matter")
+    pad = site.row.attribute(site.kwargs, "pad_value")
+    if pad is not PadValue.zero:
+        message = (
+            f"pad_value must be zero in Mat, which is filled up with zeros only, not {pad.name}"
+        )
+        raise site.value_error(message, "a tile in Vec can be filled up with max and min")
+    return TileType(x.shape, x.dtype, None, view_with_valid(view, x.shape), MemorySpace.Mat)
 
 
 def infer_fillpad_tensor(site: CallSite) -> TensorType:

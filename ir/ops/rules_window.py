@@ -25,13 +25,28 @@ from .checks import (
     operand_type,
     show_dims,
 )
-from .rules_memory import MOVES, SCALE_DTYPES, SCALE_LAYOUT, scale_hint, view_with_valid
+from .rules_memory import (
+    MOVES,
+    SCALE_DTYPES,
+    SCALE_LAYOUT,
+    is_row_of_scales,
+    scale_hint,
+    view_with_valid,
+)
 
 if TYPE_CHECKING:
     from ..types import Dims
     from .row import CallSite
 
 _AXES = ("index_row", "index_col")
+
+
+def steps_into(tile: TileType, target: MemorySpace) -> tuple[int, int]:
+    """Return what the row and the column of a window of a tile into `target` must be multiples of.
+
+    Those of :func:`window_steps`; one row of scales, byte after byte, is cut every 32 bytes.
+    """
+    return (1, FRACTAL_BYTES) if _is_row(tile, target) else window_steps(tile.dtype.bits, target)
 
 
 def window_steps(bits: int, target: MemorySpace) -> tuple[int, int]:
@@ -68,7 +83,7 @@ def infer_extract(site: CallSite) -> TileType:
     check_rank(site, shape, 2, "shape", "a tile of rank 2")
     check_rank(site, tile.shape, 2, "the extents of src", "a tile of rank 2")
     check_shape(site, shape, tile.dtype)
-    for name, start, step in zip(_AXES, starts, window_steps(tile.dtype.bits, target), strict=True):
+    for name, start, step in zip(_AXES, starts, steps_into(tile, target), strict=True):
         if not isinstance(start.type, ScalarType) or start.type.dtype not in INTEGER_FORMATS:
             message = f"{name} must be an integer, not a scalar of another kind"
             raise site.type_error(message)
@@ -110,7 +125,8 @@ def _check_arrangement(site: CallSite, tile: TileType, shape: Dims, target: Memo
             )
             raise site.value_error(message)
         return tile.dtype
-    if found.arrangement != SCALE_ARRANGEMENT[layout]:
+    is_row = _is_row(tile, target)
+    if found.arrangement != SCALE_ARRANGEMENT[layout] and not is_row:
         message = (
             f"the scales for {target.name} must come from a tensor in {layout.name}, "
             f"not in {arrangement_name(found)}"
@@ -119,12 +135,20 @@ def _check_arrangement(site: CallSite, tile: TileType, shape: Dims, target: Memo
     if tile.dtype not in SCALE_DTYPES:
         message = f"a tile for {target.name} must hold E8M0 or UInt8, not {tile.dtype.name}"
         raise site.type_error(message)
+    if is_row:
+        return DType.E8M0
     for size, step in zip(shape, window_steps(tile.dtype.bits, target), strict=True):
         value = constant_dim(size)
         if value is not None and value % step:
             message = f"the window must be made of whole boxes of scales, not {show_dims(shape)}"
             raise site.value_error(message)
     return DType.E8M0
+
+
+def _is_row(tile: TileType, target: MemorySpace) -> bool:
+    """Return whether the tile is a plain row of scales for a gemv, and goes to their buffer."""
+    layout = SCALE_LAYOUT.get(target)
+    return layout is not None and is_row_of_scales(tile, layout)
 
 
 def valid_extent(site: CallSite, start: Expr, size: Expr, has: Expr, whole: Expr) -> Expr:

@@ -86,11 +86,15 @@ _ROWS = (
             Attribute("target_memory", MemorySpace, required=True),
             Attribute("blayout", TileLayout),
             Attribute("slayout", TileLayout),
+            Attribute("dtype", DType),
+            Attribute("pre_quant", float, read=rules_memory.read_pre_quant),
+            Attribute("pre_relu", bool, default=False),
         ),
         infer=rules_memory.infer_move,
         meaning=meaning.move,
         doc="Copies a tile into another on-chip memory, in the arrangement that it expects; boxes of "
-        "scales stay what they are.",
+        "scales stay what they are. Sums that leave Acc for Mat or Vec may become another dtype, with "
+        "pre_quant and pre_relu as a store has them.",
     ),
     OpRow(
         name="tile.extract",

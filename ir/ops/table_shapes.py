@@ -102,6 +102,18 @@ SHAPE_ROWS: tuple[OpRow, ...] = (
         meaning_shapes.fillpad,
         "Fills a tile up beyond its valid shape; max and min of floats are infinities.",
         attributes=(_FILLED_WITH,),
+        mat_form="tile.fillpad_mat",
+    ),
+    OpRow(
+        name="tile.fillpad_mat",
+        operands=(Operand("x", _TILE, (MemorySpace.Mat,)),),
+        attributes=(_FILLED_WITH,),
+        infer=rules_shapes.infer_fillpad_mat,
+        meaning=meaning_shapes.fillpad,
+        doc="Fills a tile in Mat up with zeros beyond its valid shape, where it lies; kernels call it "
+        "pl.fillpad.",
+        output_memory=MemorySpace.Mat,
+        reuses=0,
     ),
     OpRow(
         name="tensor.full",

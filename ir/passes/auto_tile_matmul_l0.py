@@ -22,7 +22,6 @@ from ..expr import replace
 from ..properties import IRProperty
 from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES, STAGES
-from ..visitor import IRVisitor
 from .base import FunctionPass, current_target
 from .inserting import InsertingMutator
 from .l0_loads import bytes_in_l1, split_loads
@@ -30,11 +29,12 @@ from .l0_loops import Nest
 from .l0_room import Bytes, Neighbours
 from .l0_sums import find_sums
 from .l0_tiles import M_UNIT, Tiling, choose, cost, fits
+from .l1_blocks import Blocker, Uses
 from .memory_sizes import MEMORIES, memory_bytes
 from .memrefs import tile_vars
 
 if TYPE_CHECKING:
-    from ..core import AssignStmt, ForStmt, Stmt
+    from ..core import ForStmt, Stmt
     from ..expr import Var
     from ..target import Target
     from .l0_sums import Sum
@@ -59,20 +59,8 @@ class AutoTileMatmulL0(FunctionPass):
         """
         if function.func_type not in CORE_TYPES:
             return function
-        return _Cutter(current_target()).rewrite(function)
-
-
-class _Uses(IRVisitor):
-    """How often each variable is read."""
-
-    def __init__(self) -> None:
-        self.count: Counter[Var] = Counter()
-
-    def visit_assign_stmt(self, op: AssignStmt) -> None:
-        self.visit_expr(op.value)
-
-    def visit_var_like(self, op: Var) -> None:
-        self.count[op] += 1
+        target = current_target()
+        return _Cutter(target).rewrite(Blocker(target).rewrite(function))
 
 
 class _Cutter(InsertingMutator):
@@ -85,7 +73,7 @@ class _Cutter(InsertingMutator):
         self._copies = 1
 
     def visit_function(self, op: Function) -> Function:
-        uses = _Uses()
+        uses = Uses()
         uses.visit_function(op)
         self._uses, self._neighbours = uses.count, Neighbours(op.body)
         self._in_l1 = bytes_in_l1(tile_vars(op))
@@ -179,7 +167,7 @@ def _refusal(found: Sum, target: Target) -> IRValueError:
     rows, _, columns = found.shape
     problem = found.problem
     m, n = (rows, columns) if problem.whole else (M_UNIT, min(problem.n_unit, columns))
-    k = problem.k_unit
+    k = min(problem.k_unit, problem.extents[1])
     left, right = m * k * problem.bits // 8, n * k * problem.bits // 8
     first = found.links[0]
     needs = [

@@ -42,9 +42,6 @@ _FED_FROM_MAT = frozenset(
     }
 )
 
-#: The moves that are made here; the fixpipe of the machine writes no Mat, which is reached from Vec.
-_STEPS = {**MOVES, MemorySpace.Acc: (MemorySpace.Vec,)}
-
 
 @dataclass(frozen=True)
 class InferTileMemorySpace(FunctionPass):
@@ -243,7 +240,7 @@ def _way(source: MemorySpace | None, target: MemorySpace) -> tuple[MemorySpace, 
     ways: list[tuple[MemorySpace, ...]] = [()]
     for way in ways:
         here = way[-1] if way else source
-        reachable = () if here is None else _STEPS.get(here, ())
+        reachable = () if here is None else MOVES.get(here, ())
         if target in reachable:
             return (*way, target)
         ways += [(*way, step) for step in reachable if step is not source and step not in way]

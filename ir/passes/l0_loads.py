@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, cast
 
 from ..collapsing import plus
 from ..core import AssignStmt, Stmt
-from ..dtypes.boxes import BOX_GROUPS, GROUP
-from ..expr import Call, Expr, MakeTuple, Op, ScalarType, Var, index, replace
+from ..dtypes import Index
+from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
+from ..expr import Call, ConstInt, Expr, FloorDiv, MakeTuple, Op, ScalarType, Var, index, replace
 from ..ops import create_op_call
 from ..ops.checks import is_mx_blocked
 from ..ops.rules_memory import view_with_valid
 from ..tile_bytes import ALIGNMENT, round_up, tile_bytes
-from ..types import MemorySpace, TensorType, TileType, constant_dims
+from ..types import MemorySpace, TensorLayout, TensorType, TileType, constant_dims
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from .l0_sums import Sum
     from .l0_tiles import Tiling
@@ -30,8 +31,8 @@ _LOAD = "tile.load"
 #: In how many pieces an operand comes at most.
 PIECES = 4
 _RANK = 2
-#: The axis of a blocked scale tensor that counts pairs of groups.
-_BLOCKED_GROUPS = 2
+#: The axes of a blocked scale tensor that count boxes of 16 rows, and pairs of groups.
+_BLOCKED_ROWS, _BLOCKED_GROUPS = 1, 2
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def split_loads(
     if link.scales is not None:
         left, right = link.scales
         operands = {link.lhs: 1, left: 1, link.rhs: 0, right: 0}
-    loads = _loads(operands, stmts, uses)
+    loads = plain_loads(operands, stmts, uses)
     if loads is None:
         return None
     depth = -(-steps // PIECES) * tiling.k
@@ -87,8 +88,8 @@ def split_loads(
     return Pieces(depth, {var: tuple(s.var for s in parts) for var, parts in made.items()}, instead)
 
 
-def _loads(
-    operands: Mapping[Var, int], stmts: Sequence[Stmt], uses: Mapping[Var, int]
+def plain_loads(
+    operands: Collection[Var], stmts: Sequence[Stmt], uses: Mapping[Var, int]
 ) -> list[AssignStmt] | None:
     """Return the loads of the operands, if each is for this product alone and they can stand together."""
     places = [
@@ -97,14 +98,14 @@ def _loads(
     if len(places) < len(operands):
         return None
     between = stmts[places[0] : places[-1] + 1]
-    if not all(_is_still(stmt) for stmt in between):
+    if not all(is_still(stmt) for stmt in between):
         return None
     found = [cast("AssignStmt", stmts[place]) for place in places]
     alone = all(uses.get(stmt.var, 0) == 1 and _is_plain(stmt.value) for stmt in found)
     return found if alone else None
 
 
-def _is_still(stmt: Stmt) -> bool:
+def is_still(stmt: Stmt) -> bool:
     """Whether a load may stand before or behind a statement: it writes no tensor."""
     if not isinstance(stmt, AssignStmt):
         return False
@@ -130,22 +131,34 @@ def _cut(stmt: AssignStmt, axis: int, size: int, valid: int) -> list[AssignStmt]
     pieces: list[AssignStmt] = []
     for first in range(0, valid, size):
         extent = min(size, shape[axis] - first)
-        piece = _piece(load, axis, first, extent, min(extent, valid - first))
+        piece = piece_of(load, axis, index(first), extent, min(extent, valid - first))
         pieces.append(AssignStmt(Var(stmt.var.name_hint, piece.type, stmt.span), piece, stmt.span))
     return pieces
 
 
-def _piece(load: Call, axis: int, first: int, extent: int, valid: int) -> Call:
-    """Return the load of `extent` of an axis from `first` on; a blocked one counts boxes."""
+def piece_of(load: Call, axis: int, first: Expr, extent: int, valid: int, *, per: int = 1) -> Call:
+    """Return the load of a part of what a plain load takes.
+
+    Args:
+        load: The load of a matrix, or of boxes of scales.
+        axis: The axis of its tile that is cut.
+        first: Where the part begins, in elements of which `per` share an index of the tile.
+        extent: Indices of the part.
+        valid: How many of them are valid.
+        per: As above: 32 for an axis of groups whose place is told in elements.
+    """
     tensor, offsets, window, has = load.args
-    blocked = is_mx_blocked(tensor.type)
-    at, unit = (_BLOCKED_GROUPS, BOX_GROUPS) if blocked else (axis, 1)
-    begin = _with(offsets, at, plus(_element(offsets, at), index(first // unit)))
-    window = _with(window, at, index(extent // unit))
-    if not blocked:
-        args = [tensor, begin, window, _with(has, at, index(valid))]
+    source = cast("TensorType", tensor.type)
+    if not is_mx_blocked(source):
+        begin = _with(offsets, axis, plus(_element(offsets, axis), _divided(first, per)))
+        window = _with(window, axis, index(extent))
+        args = [tensor, begin, window, _with(has, axis, index(valid))]
         made = create_op_call(_LOAD, args, load.kwargs, load.span)
         return replace(made, attrs=load.attrs)
+    of_groups = axis == (1 if source.layout is TensorLayout.MX_A_ZZ else 0)
+    at, unit = (_BLOCKED_GROUPS, BOX_GROUPS) if of_groups else (_BLOCKED_ROWS, BOX_ROWS)
+    begin = _with(offsets, at, plus(_element(offsets, at), _divided(first, per * unit)))
+    window = _with(window, at, index(-(-extent // unit)))
     tile = cast("TileType", load.type)
     view = view_with_valid(
         tile.get_effective_tile_view(), _changed(tile.valid_shape, axis, index(valid))
@@ -153,6 +166,12 @@ def _piece(load: Call, axis: int, first: int, extent: int, valid: int) -> Call:
     shape = _changed(tile.shape, axis, index(extent))
     type_ = TileType(shape, tile.dtype, None, view, tile.memory_space)
     return replace(load, args=(tensor, begin, window, window), type=type_)
+
+
+def _divided(place: Expr, by: int) -> Expr:
+    if isinstance(place, ConstInt):
+        return index(place.value // by)
+    return place if by == 1 else FloorDiv(place, index(by), Index, place.span)
 
 
 def _element(tuple_: Expr, at: int) -> Expr:

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from ..collapsing import plus
-from ..core import AssignStmt, EvalStmt, ForKind, ForStmt, SeqStmts, Stmt, YieldStmt
+from ..core import AssignStmt, EvalStmt, Stmt
 from ..dtypes import Index
 from ..dtypes.boxes import GROUP
-from ..expr import Call, ConstInt, Expr, FloorDiv, IterArg, MakeTuple, ScalarType, Var, replace
+from ..expr import ConstInt, Expr, FloorDiv, Var
 from ..expr import index as constant
 from ..ops import create_op_call
 from ..tile_bytes import round_up
 from ..types import MemorySpace
-from ..verification.structure import STAGES
-from .l0_sums import ADD, BIAS, PLAIN, SCALED, Link
+from .l0_sums import ADD, BIAS, Link
 from .l0_tiles import M_UNIT, Stays
+from .loop_writer import LoopWriter, Stretch, stretches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..errors import Span
-    from ..types import TileType
     from .l0_loads import Pieces
     from .l0_sums import Sum
     from .l0_tiles import Problem, Tiling
@@ -39,28 +35,8 @@ _STAGES = 2
 STRAIGHT = 32
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """Windows of one size along an axis: the first one's place, how many, how large each."""
-
-    first: int
-    count: int
-    size: int
-
-
-def _stretches(valid: int, size: int, unit: int, *, looped: bool) -> Iterator[_Stretch]:
-    """Yield the windows that are valid as a whole, together if they are looped over, then the tail."""
-    whole = valid // size
-    if whole and looped:
-        yield _Stretch(0, whole, size)
-    elif whole:
-        yield from (_Stretch(number * size, 1, size) for number in range(whole))
-    if valid % size:
-        yield _Stretch(whole * size, 1, round_up(valid % size, unit))
-
-
 @dataclass
-class Nest:
+class Nest(LoopWriter):
     """Writes the loops for one sum.
 
     Args:
@@ -75,7 +51,6 @@ class Nest:
     problem: Problem = field(init=False)
     _steps: int = field(init=False)
     _tiles: int = field(init=False)
-    _out: list[Stmt] = field(default_factory=list[Stmt])
     _kept: list[Expr] = field(default_factory=list[Expr])
 
     @property
@@ -94,21 +69,13 @@ class Nest:
         if store is None:
             assert self.problem.whole, "a sum that is not stored is whole"
             self._products(constant(0), constant(0), self.tiling.m, self.tiling.n)
-            self._name_last(self.sum.result)
-            return self._out
-        tensor = self._store_call().args[2] if isinstance(store, AssignStmt) else None
+            self.name_last(self.sum.result)
+            return self.out
+        tensor = self.sum.stored_into
         self._walk(0, {}, tensor)
         if isinstance(store, AssignStmt):
-            self._name_last(store.var)
-        return self._out
-
-    def _name_last(self, var: Var) -> None:
-        """Let the last statement define `var`."""
-        last = self._out[-1]
-        if isinstance(last, ForStmt):
-            self._out[-1] = replace(last, return_vars=(var,))
-        else:
-            self._out[-1] = replace(last, var=var)
+            self.name_last(store.var)
+        return self.out
 
     # ------------------------------------------------------------------- tiles of the result
 
@@ -132,17 +99,17 @@ class Nest:
                 tensor = self._loop_over(axis, level, each, at, tensor)
         return tensor
 
-    def _along(self, axis: str) -> list[_Stretch]:
+    def _along(self, axis: str) -> list[Stretch]:
         looped = self._steps * self._tiles > STRAIGHT
         if axis == "m":
-            return list(_stretches(self.problem.m, self.tiling.m, M_UNIT, looped=looped))
-        return list(_stretches(self.problem.n, self.tiling.n, self.problem.n_tail, looped=looped))
+            return list(stretches(self.problem.m, self.tiling.m, M_UNIT, looped=looped))
+        return list(stretches(self.problem.n, self.tiling.n, self.problem.n_tail, looped=looped))
 
     def _loop_over(
         self,
         axis: str,
         level: int,
-        each: _Stretch,
+        each: Stretch,
         at: dict[str, tuple[Expr, int]],
         tensor: Expr | None,
     ) -> Expr | None:
@@ -154,35 +121,18 @@ class Nest:
         def body(place: Var, carried: Expr | None) -> Expr | None:
             return self._walk(level + 1, {**at, axis: (place, each.size)}, carried)
 
-        return self._loop(axis, each, tensor, body, pipelined=inner and turns)
+        span = self.sum.result.span
+        return self.loop(axis, each, tensor, body, span, pipelined=inner and turns)
 
     def _tile(self, at: dict[str, tuple[Expr, int]], tensor: Expr | None) -> Expr | None:
         """Compute one tile of the result and store it."""
         (row, m), (col, n) = at["m"], at["n"]
-        acc = self._products(row, col, m, n)
-        call = self._store_call()
-        *matrix, down, across = cast("MakeTuple", call.args[1]).elements
-        args: list[object] = [
-            acc,
-            [*matrix, plus(down, row), plus(across, col)],
-            call.args[2] if tensor is None else tensor,
-        ]
-        if len(call.args) > len(args):  # shapes: rows and columns of one matrix of a tensor
-            args.append([*(1 for _ in matrix), *cast("TileType", acc.type).valid_shape])
-        stored = create_op_call("tile.store", args, call.kwargs, call.span)
-        stored = replace(stored, attrs=call.attrs)
+        stored = self.sum.stored(self._products(row, col, m, n), row, col, tensor)
         if tensor is None:
-            self._out.append(EvalStmt(stored, call.span))
+            self.out.append(EvalStmt(stored, stored.span))
             return None
         name = tensor.name_hint if isinstance(tensor, Var) else "out"
-        return self._assign(name, stored)
-
-    def _store_call(self) -> Call:
-        store = self.sum.store
-        assert store is not None
-        call = store.value if isinstance(store, AssignStmt) else store.expr
-        assert isinstance(call, Call)
-        return call
+        return self.assign(name, stored)
 
     # ------------------------------------------------------------------- K
 
@@ -199,11 +149,11 @@ class Nest:
         Where a condition says whether it does, the first one asks it.
         """
         looped, begun = not self.is_straight, acc is not None and link.anew is None
-        for each in _stretches(self.problem.k, self.tiling.k, self.problem.k_unit, looped=looped):
+        for each in stretches(self.problem.k, self.tiling.k, self.problem.k_tail, looped=looped):
             rest = each
             if not begun:
                 begun, acc = True, self._first(link, acc, row, col, m, n, each.size)
-                rest = _Stretch(each.first + each.size, each.count - 1, each.size)
+                rest = Stretch(each.first + each.size, each.count - 1, each.size)
             assert acc is not None
             if rest.count == 1:
                 acc = self._step(link, acc, row, col, constant(rest.first), m, n, rest.size)
@@ -214,7 +164,7 @@ class Nest:
                     return self._step(link, carried, row, col, place, m, n, size)
 
                 pipelined = self.tiling.buffers > 1
-                done = self._loop("k", rest, acc, body, pipelined=pipelined)
+                done = self.loop("k", rest, acc, body, self.sum.result.span, pipelined=pipelined)
                 assert isinstance(done, Var)
                 acc = done
         assert acc is not None
@@ -241,9 +191,8 @@ class Nest:
         return self._multiply(link, ADD, [acc, *operands])
 
     def _multiply(self, link: Link, way: str, operands: list[Expr]) -> Var:
-        family = SCALED if self.sum.scaled else PLAIN
-        call = create_op_call(f"{family}{way}", operands, {}, link.span)
-        return self._assign(self.sum.result.name_hint, call)
+        call = create_op_call(f"{self.sum.family}{way}", operands, {}, link.span)
+        return self.assign(self.sum.result.name_hint, call)
 
     def _operands(
         self, link: Link, row: Expr, col: Expr, at: Expr, m: int, n: int, k: int
@@ -255,6 +204,7 @@ class Nest:
 
     def _left(self, link: Link, row: Expr, at: Expr, m: int, k: int) -> list[Expr]:
         link, at = self._piece(link, at)
+        m = 1 if self.sum.of_a_row else m
         data = self._extract(link.lhs, row, at, (m, k), MemorySpace.Left, link.span)
         if link.scales is None:
             return [data]
@@ -291,7 +241,7 @@ class Nest:
     def _keep(self, place: Expr, size: int) -> None:
         """Move the operand that stays while the inner axis is walked."""
         (link,) = self.sum.links
-        depth = round_up(self.problem.k, self.problem.k_unit)
+        depth = round_up(self.problem.k, self.problem.k_tail)
         if self.tiling.stays is Stays.LEFT:
             pair = self._left(link, place, constant(0), size, depth)
         else:
@@ -311,49 +261,7 @@ class Nest:
     ) -> Var:
         kwargs = {"target_memory": target}
         call = create_op_call("tile.extract", [source, row, col, shape], kwargs, span)
-        return self._assign(f"{source.name_hint}_{target.name}", call)
-
-    def _assign(self, name: str, value: Call) -> Var:
-        var = Var(name, value.type, value.span)
-        self._out.append(AssignStmt(var, value, value.span))
-        return var
-
-    def _loop(
-        self,
-        axis: str,
-        each: _Stretch,
-        carried: Expr | None,
-        body: Callable[[Var, Expr | None], Expr | None],
-        *,
-        pipelined: bool,
-    ) -> Expr | None:
-        """Write a loop over the windows of a stretch; return what it carries, after it."""
-        span = self.sum.result.span
-        place = Var(axis, ScalarType(Index), span)
-        name = carried.name_hint if isinstance(carried, Var) else axis
-        arg = None if carried is None else IterArg(name, carried.type, carried, span)
-        outer, self._out = self._out, []
-        handed_on = body(place, arg)
-        if handed_on is not None:
-            self._out.append(YieldStmt((handed_on,), span))
-        inside, self._out = self._out, outer
-        after = None if carried is None else Var(name, carried.type, span)
-        stop = each.first + each.count * each.size
-        self._out.append(
-            ForStmt(
-                place,
-                constant(each.first),
-                constant(stop),
-                constant(each.size),
-                () if arg is None else (arg,),
-                SeqStmts(tuple(inside), span),
-                () if after is None else (after,),
-                span,
-                ForKind.Pipeline if pipelined else ForKind.Sequential,
-                {STAGES: _STAGES} if pipelined else {},
-            )
-        )
-        return after
+        return self.assign(f"{source.name_hint}_{target.name}", call)
 
 
 def _group(at: Expr) -> Expr:

@@ -8,11 +8,14 @@ stand in L0C as a whole, so it can be cut along M and N as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from ..collapsing import plus
 from ..core import AssignStmt, EvalStmt, Stmt
-from ..expr import Call, Expr, MakeTuple, Op, Var
-from ..types import MemorySpace, constant_dims
+from ..expr import Call, Expr, MakeTuple, Op, Var, replace
+from ..ops import create_op_call
+from ..tile_bytes import FRACTAL_ROWS, round_up
+from ..types import MemorySpace, TileLayout, constant_dims
 from .l0_tiles import Problem
 from .memrefs import tile_of
 
@@ -20,11 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..errors import Span
+    from ..types import TileType
 
-#: What a product of either family is called; a bias starts it, an accumulator is added to, by name.
-SCALED, PLAIN = "tile.matmul_mx", "tile.matmul"
+#: What a product of each family is called; a bias starts it, an accumulator is added to, by name.
+_SCALED, _PLAIN = ("tile.matmul_mx", "tile.gemv_mx"), ("tile.matmul", "tile.gemv")
+_OF_ROWS = ("tile.gemv_mx", "tile.gemv")
 BIAS, ADD = "_bias", "_acc"
-_NAMES = {f"{family}{way}": (family, way) for family in (SCALED, PLAIN) for way in ("", BIAS, ADD)}
+_NAMES = {f"{each}{way}": (each, way) for each in (*_SCALED, *_PLAIN) for way in ("", BIAS, ADD)}
 _STORE = "tile.store"
 #: How many arguments a store has that names no shapes.
 _STORED_AS_IT_IS = 3
@@ -67,7 +72,7 @@ class Sum:
         shape: Physical M, K and N of a product.
         valid: What of them is valid.
         bits: Bits of an element.
-        scaled: Whether the operands are block-scaled.
+        family: What its products are called.
         start: The accumulator that the first product is added to, or None.
         store: The statement that stores the result and is its only use, or None.
     """
@@ -77,14 +82,57 @@ class Sum:
     shape: _Extents
     valid: _Extents
     bits: int
-    scaled: bool
+    family: str
     start: Var | None = None
     store: AssignStmt | EvalStmt | None = None
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the operands are block-scaled."""
+        return self.family in _SCALED
+
+    @property
+    def of_a_row(self) -> bool:
+        """Whether the left operand is one row, which takes the room of 16 near the cube."""
+        return self.family in _OF_ROWS
 
     @property
     def result(self) -> Var:
         """The variable of the last sum."""
         return self.stmts[-1].var
+
+    @property
+    def stored_into(self) -> Expr | None:
+        """The tensor that the result is stored into, where the store's own result is used."""
+        return self._store_call.args[2] if isinstance(self.store, AssignStmt) else None
+
+    @property
+    def _store_call(self) -> Call:
+        assert self.store is not None, "only what is stored is cut into tiles"
+        call = self.store.value if isinstance(self.store, AssignStmt) else self.store.expr
+        assert isinstance(call, Call), call
+        return call
+
+    def stored(self, acc: Var, row: Expr, col: Expr, tensor: Expr | None) -> Call:
+        """Return the store of a tile of the result that stands `row` and `col` further on in it.
+
+        Args:
+            acc: The tile.
+            row: The row of the result with which it begins.
+            col: The column.
+            tensor: What it is stored into; None for what the store of the result names.
+        """
+        call = self._store_call
+        *matrix, down, across = cast("MakeTuple", call.args[1]).elements
+        args: list[object] = [
+            acc,
+            [*matrix, plus(down, row), plus(across, col)],
+            call.args[2] if tensor is None else tensor,
+        ]
+        if len(call.args) > len(args):  # shapes: rows and columns of one matrix of a tensor
+            args.append([*(1 for _ in matrix), *cast("TileType", acc.type).valid_shape])
+        stored = create_op_call(_STORE, args, call.kwargs, call.span)
+        return replace(stored, attrs=call.attrs)
 
     @property
     def whole(self) -> bool:
@@ -97,6 +145,8 @@ class Sum:
         """What is to be cut."""
         rows, _, columns = self.shape
         m, k, n = self.valid
+        rows = round_up(rows, FRACTAL_ROWS)
+        scales = [link.scales[0] for link in self.links if link.scales is not None]
         return Problem(
             m,
             k,
@@ -108,6 +158,7 @@ class Sum:
             bias=self.links[0].bias is not None,
             products=len(self.links),
             scaled=self.scaled,
+            row_scales=self.of_a_row and any(_is_plain_row(each) for each in scales),
         )
 
 
@@ -161,14 +212,14 @@ def _together(chain: Sequence[Sum], store: AssignStmt | EvalStmt | None) -> Sum 
         first.shape,
         first.valid,
         first.bits,
-        first.scaled,
+        first.family,
         first.start,
         store,
     )
 
 
 def _continues(before: Sum, after: Sum) -> bool:
-    one, other = ((each.shape, each.valid, each.bits, each.scaled) for each in (before, after))
+    one, other = ((each.shape, each.valid, each.bits, each.family) for each in (before, after))
     return one == other and after.start is before.result
 
 
@@ -180,7 +231,7 @@ def _product(stmt: Stmt) -> Sum | None:
     if not isinstance(call.op, Op) or call.op.name not in _NAMES:
         return None
     family, way = _NAMES[call.op.name]
-    scaled, args = family == SCALED, list(call.args)
+    scaled, args = family in _SCALED, list(call.args)
     start = args.pop(0) if way == ADD else None
     count = 4 if scaled else 2
     operands, more = args[:count], args[count:]
@@ -204,13 +255,19 @@ def _product(stmt: Stmt) -> Sum | None:
     )
     shape, valid, bits = extents
     begin = start if isinstance(start, Var) else None
-    return Sum((link,), (stmt,), shape, valid, bits, scaled, begin)
+    return Sum((link,), (stmt,), shape, valid, bits, family, begin)
 
 
 def _in_l1(value: Expr) -> bool:
     """Whether a tile lies in Mat, or will: what a load placed nowhere and feeds the cube goes there."""
     tile = tile_of(value)
     return tile is not None and tile.memory_space in (None, MemorySpace.Mat)
+
+
+def _is_plain_row(scales: Var) -> bool:
+    """Whether scales are one row, byte after byte, rather than boxes."""
+    tile = tile_of(scales)
+    return tile is not None and tile.get_effective_tile_view().slayout is TileLayout.none_box
 
 
 def _extents(lhs: Var, rhs: Var) -> tuple[_Extents, _Extents, int] | None:

@@ -61,6 +61,7 @@ class Problem:
         products: How many products with operands of these extents are added up.
         taken: Bytes of L0A, L0B, L0C and the bias table that others need meanwhile.
         scaled: Whether the operands are block-scaled, of 4 or 8 bits; others have 8 to 32.
+        row_scales: Whether the left scales are a row of bytes, which is cut between units of 32.
     """
 
     m: int
@@ -74,10 +75,16 @@ class Problem:
     products: int = 1
     taken: tuple[int, int, int, int] = (0, 0, 0, 0)
     scaled: bool = True
+    row_scales: bool = False
 
     @property
     def k_unit(self) -> int:
         """What K of a tile is a multiple of: whole steps of the cube, and whole boxes in L1."""
+        return GROUP * FRACTAL_BYTES if self.row_scales else self.k_tail
+
+    @property
+    def k_tail(self) -> int:
+        """What K of the last tile is a multiple of."""
         return _SCALED_K_UNIT if self.scaled else max(FRACTAL_ROWS, c0_elements(self.bits))
 
     @property
@@ -95,7 +102,7 @@ class Problem:
         """The physical extents that the tiles cover."""
         rows = self.rows or round_up(self.m, M_UNIT)
         columns = self.columns or round_up(self.n, self.n_tail)
-        return rows, round_up(self.k, self.k_unit), columns
+        return rows, round_up(self.k, self.k_tail), columns
 
 
 @dataclass(frozen=True)
@@ -337,14 +344,14 @@ def candidates(problem: Problem, buffers: int = 2) -> Iterator[Tiling]:
     smallest stands for all.
     """
     rows, depth, columns = problem.extents
-    heights = [rows] if problem.whole else list(_even(rows, M_UNIT))
+    heights = [rows] if problem.whole else list(even(rows, M_UNIT))
     widths = (
         [columns] if problem.whole else [*range(problem.n_unit, columns, problem.n_unit), columns]
     )
     for m in heights:
         for n in widths:
             several = rows > m or columns > n
-            for k in _even(depth, problem.k_unit):
+            for k in (min(depth, size) for size in even(depth, problem.k_unit)):
                 single = k == depth and problem.products == 1
                 stays = [Stays.LEFT, Stays.RIGHT] if single and several else [Stays.NEITHER]
                 for each in stays:
@@ -352,7 +359,7 @@ def candidates(problem: Problem, buffers: int = 2) -> Iterator[Tiling]:
                         yield Tiling(m, k, n, each, accumulators, buffers)
 
 
-def _even(extent: int, unit: int) -> Iterator[int]:
+def even(extent: int, unit: int) -> Iterator[int]:
     """Yield the smallest size of each number of pieces that an extent can be cut into."""
     last = 0
     units = -(-extent // unit)

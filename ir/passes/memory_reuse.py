@@ -1,6 +1,7 @@
 """MemoryReuse: where a memory is too small, buffers that are never in use together become one.
 
-Reuse makes one transfer wait for another, so none happens while everything fits. Otherwise buffers are
+Reuse makes one transfer wait for another, so none happens while everything fits, but for tiles that were
+given one slot by hand. Otherwise buffers are
 placed by decreasing size. At first each gets a place of its own while there is room, and then shares the
 one that has been idle for longest, apart from the other copies of its pipelined body if it can. Where
 that leaves no room for others, buffers share the first place that is free.
@@ -48,14 +49,20 @@ class MemoryReuse(FunctionPass):
 def _slots(buffers: list[Buffer], unit: int, room: int) -> list[Slot]:
     """Return places for the buffers of one memory of `room` bytes.
 
-    The buffers of one place are never in use together. Each buffer has a place of its own when all
-    fit so, and also when nothing helps: the allocation then tells what is too much.
+    The buffers of one place are never in use together. Each buffer has a place of its own, or that of
+    its slot, when all fit so, and also when nothing helps: the allocation then tells what is too much.
     """
     sizes = [round_up(buffer.size_bytes, unit) for buffer in buffers]
-    own = [Slot(buffer, size) for buffer, size in zip(buffers, sizes, strict=True)]
-    if sum(sizes) <= room:
-        return own
     by_size = sorted(zip(buffers, sizes, strict=True), key=lambda b: (-b[1], b[0].first))
+    own: list[Slot] = []
+    for buffer, size in by_size:
+        slot = _given_slot(buffer, own)
+        if slot is None:
+            own.append(Slot(buffer, size))
+        else:
+            slot.add(buffer)
+    if sum(slot.size for slot in own) <= room:
+        return own
     for aim in _Aim:
         slots = _packed(by_size, room, aim)
         if slots is not None:
@@ -88,6 +95,8 @@ def _packed(by_size: list[tuple[Buffer, int]], room: int, aim: _Aim) -> list[Slo
 
 def _shared_slot(buffer: Buffer, slots: list[Slot], aim: _Aim, *, fits: bool) -> Slot | None:
     """Return the place that `buffer` shares, or None for one of its own; `fits` says there is room."""
+    if buffer.slots:
+        return _given_slot(buffer, slots)
     if aim is _Aim.SPREAD and fits:
         return None
     free = [slot for slot in slots if slot.is_free(buffer)]
@@ -97,6 +106,11 @@ def _shared_slot(buffer: Buffer, slots: list[Slot], aim: _Aim, *, fits: bool) ->
     if aim is _Aim.STAGES and (apart or fits):
         return next(iter(apart), None)
     return min(apart or free, key=lambda slot: slot.last_before(buffer), default=None)
+
+
+def _given_slot(buffer: Buffer, slots: list[Slot]) -> Slot | None:
+    """Return the place of the slot that a buffer was given by hand, if it has one already."""
+    return next((slot for slot in slots if buffer.slots and slot.is_free(buffer)), None)
 
 
 @dataclass

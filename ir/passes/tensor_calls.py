@@ -313,7 +313,9 @@ class CallLowering(OperandLowering):
             wanted: Dims = type_.shape
             window = self._placed(tensor, tuple(index(0) for _ in wanted))
             args = [self._as_tensor(window.source), list(window.offset), list(wanted)]
-            return self._made_by("tile.load", args, span, f"{name}_tile", target_memory=space)
+            unplaced = space is MemorySpace.Mat and not type_.layout.is_mx
+            places: dict[str, Any] = {} if unplaced else {"target_memory": space}
+            return self._made_by("tile.load", args, span, f"{name}_tile", **places)
         made = self.visit_expr(tensor)
         if tile.dtype is not type_.dtype:
             made = self._in_vec(tensor, span)

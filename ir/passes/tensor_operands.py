@@ -133,8 +133,11 @@ class OperandLowering(InsertingMutator):
         window = self._placed(tensor, tuple(index(0) for _ in type_.shape))
         source, offset = self._in_two_axes(window, span)
         args = [source, list(offset), list(tile.shape), list(tile.valid_shape)]
-        kwargs = {"target_memory": tile.memory_space, "clamp": clamp}
-        return create_op_call("tile.load", args, kwargs, span)
+        # What goes to the cube is left unplaced, so that it can be cut where L1 does not hold it.
+        places = (
+            {} if tile.memory_space is MemorySpace.Mat else {"target_memory": tile.memory_space}
+        )
+        return create_op_call("tile.load", args, {**places, "clamp": clamp}, span)
 
     def _in_two_axes(self, window: Window, span: Span) -> tuple[Expr, tuple[Expr, ...]]:
         """Return tensor and offset of a window; one of a single axis is seen as a row."""
@@ -253,7 +256,7 @@ class OperandLowering(InsertingMutator):
             "tensor.view", [source], span, f"{name}_turned", layout=TensorLayout.DN
         )
         args = [view, list(window.offset[::-1]), list(wanted.shape), list(wanted.valid_shape)]
-        return self._made_by("tile.load", args, span, f"{name}_tile", target_memory=MemorySpace.Mat)
+        return self._made_by("tile.load", args, span, f"{name}_tile")
 
 
 def _name(expr: Expr) -> str:

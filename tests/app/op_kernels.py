@@ -213,6 +213,13 @@ _CUBE = {
     ),
     "tile.move": _MOVED,
     "tile.extract": _MOVED,
+    "tile.fillpad_mat": OpKernel(
+        _PLAIN.format(m=16),
+        "at = pl.load(a, [0, 0], [16, 64], [9, 50], target_memory=pl.Mem.Mat)\n"
+        "af = pl.fillpad(at)  # here\n"
+        "bt = pl.load(b, [0, 0], [64, 32])\n"
+        "acc = pl.matmul(af, bt)\no = pl.store(acc, [0, 0], o)\nreturn o",
+    ),
 }
 
 _ENDS = OpKernel(

@@ -268,13 +268,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "an unknown machine": (
         "run kernel.py --machine a6",
         "Error: A machine must be a name or the path of a TOML file, not 'a6'.\n"
-        "  = help: valid here: a5",
+        "  = help: valid here: a5, a5-vendor-sim",
     ),
     "an unknown machine key in a file": (
         "run kernel.py --machine typo.toml",
         "Error: A machine field must be one of the record's, not 'l1_byte'.\n"
-        "  = help: the nearest are l1_bytes, l2_bytes, l0c_bytes; docs/machine.md lists all\n"
-        "  = note: in the machine file 'typo.toml'",
+        "  --> typo.toml:2:1\n"
+        "  |\n"
+        '1 | inherit = "a5"\n'
+        "2 | l1_byte = 65536\n"
+        "  | ^^^^^^^\n"
+        "  |\n"
+        "    = help: the nearest are l1_bytes, l2_bytes, l0c_bytes; docs/machine.md lists all",
     ),
     "an unknown machine key on the command line": (
         "run kernel.py --set l1_byte=65536",
@@ -293,7 +298,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "a machine file that is no TOML": (
         "disasm kernel.py --machine broken.toml",
         "Error: The machine file 'broken.toml' must be UTF-8 TOML, which it is not: "
-        "Invalid value (at line 1, column 11).",
+        "Invalid value (at line 1, column 11).\n"
+        "  --> broken.toml:1:11\n"
+        "  |\n"
+        "1 | inherit =\n"
+        "  |           ^\n"
+        "  |",
     ),
     "no such inputs": (
         "run kernel.py --inputs nothere.npz",

@@ -96,7 +96,7 @@ MISTAKES = {
         InvalidOperationError,
         "pl operation 'move': has no argument 'target'",
         under="pl.move(al, target=pl.Mem.Left)",
-        hint="it takes tile, target_memory, blayout, slayout",
+        hint="it takes tile, target_memory, blayout, slayout, dtype, pre_quant, pre_relu",
         swap=(("(al, target_memory=", "(al, target="),),
     ),
     "K that is no multiple of 64": Mistake(

@@ -18,6 +18,7 @@ from scalebox.codegen.executable import (
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.vocabulary import CoreKind
 from scalebox.sim.report import CoreName
+from scalebox.traces.timeline import Timeline
 
 CUBE = """
     gm_to_l1_nz v0, x0, x0, l1[0], rows=16, cols=16, l1_rows=16
@@ -106,14 +107,15 @@ def test_a_vector_kernel_has_no_line_of_multiplications() -> None:
 
 
 def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
-    trace = result.bundle().timeline
-    assert trace is not None
+    timeline = result.bundle().timeline
+    assert isinstance(timeline, Timeline)
+    trace = timeline.as_trace()
     names = {
         record["pid"]: record["args"]["name"]
         for record in trace["traceEvents"]
         if record["name"] == "process_name"
     }
-    assert names == {1: "core 0: 0.AIC", 2: "core 1: 0.AIV0"}
+    assert names == {1: "0.AIC", 2: "0.AIV0", 1_000_000: "device"}
     flags = [record for record in trace["traceEvents"] if record["ph"] in ("s", "f")]
     assert {record["pid"] for record in flags} == {1, 2}
 

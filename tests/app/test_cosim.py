@@ -11,8 +11,8 @@ import pytest
 from scalebox.app import cosim_command
 from scalebox.app.cli import main
 from scalebox.rtl.cosim import toolchain
-from scalebox.sim.scale_file import stream_from_bytes, stream_to_bytes
-from scalebox.sim.scale_stream import ScaleStream
+from scalebox.sim.scales.file import stream_from_bytes, stream_to_bytes
+from scalebox.sim.scales.stream import ScaleStream
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITHOUT_SCALES = {"layer_norm.py", "softmax.py"}

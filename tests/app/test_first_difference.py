@@ -13,14 +13,16 @@ import pytest
 
 import scalebox
 from scalebox.app.cli import main
-from scalebox.app.origin import STORES
+from scalebox.app.origin import STORES, Store, pieces
 from scalebox.codegen.executable import Executable
+from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import Instruction, make
 from scalebox.codegen.isa.table import BY_MNEMONIC
 from scalebox.codegen.isa.vocabulary import Space
+from scalebox.codegen.kernel import Layout, View
 from scalebox.ir.core import Program
 from scalebox.ir.errors import SimulationFault
-from scalebox.traces.compare import Difference
+from scalebox.traces.compare import Difference, Origin
 
 Array = npt.NDArray[Any]
 Gemm = Callable[..., Program]
@@ -377,3 +379,28 @@ def test_every_instruction_that_writes_an_output_is_named(
 def test_whatever_writes_to_global_memory_is_asked_for_its_outputs() -> None:
     writers = {each.mnemonic for each in BY_MNEMONIC.values() if Space.GM in each.writes}
     assert writers == STORES.keys()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(35, 48), (16, 16), (3, 32), (64, 64)])
+def test_boxes_are_found_where_rows_and_columns_lie_in_them(rows: int, cols: int) -> None:
+    view = View(0, Layout.NZ, 8, (1, 3, 5, 16, 32), (3000, 5 * 600, 600, 32, 1), offset=7)
+    text = (
+        f"l0c_to_gm_nz v0, x1, x2, l0c[0], fixp[0], quant=none, rows={rows}, cols={cols}, "
+        "src_boxes=4, convert=int8, relu=0, sums=fp32"
+    )
+    (store,) = parse_program(text)
+    written = np.zeros(7 + 3 * 3000, np.bool_)
+    made = [
+        Store("o", view, begin, strides, *shape, Origin(text, None))
+        for begin, strides, shape in pieces(store, view, 1, 1)
+    ]
+    for piece in made:
+        piece.mark(written)
+    places = {
+        7 + (1 + c // 32) * 3000 + (1 + r // 16) * 600 + r % 16 * 32 + c % 32
+        for r in range(rows)
+        for c in range(cols)
+    }
+    assert set(np.flatnonzero(written).tolist()) == places
+    for at in range(len(written)):
+        assert any(piece.covers(at) for piece in made) == (at in places)

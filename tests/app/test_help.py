@@ -13,7 +13,7 @@ from scalebox.rtl.emit import UNITS
 
 Shown = pytest.CaptureFixture[str]
 
-COMMANDS = ("run", "compile", "disasm", "compare", "show", "cosim", "rtl")
+COMMANDS = ("run", "compile", "disasm", "compare", "show", "report", "cosim", "rtl")
 
 
 def help_of(command: str) -> str:

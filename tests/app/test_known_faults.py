@@ -20,6 +20,7 @@ from scalebox.ir.core import Program
 from scalebox.ir.dtypes import BlockScaledDType
 from scalebox.ir.errors import IRValueError, SimulationFault
 from scalebox.traces.arrays import save_arrays
+from scalebox.traces.timeline import Timeline
 
 from .oracle import E4M3, E5M2, Array, assert_bits, in_float64, near_one, small
 
@@ -352,9 +353,9 @@ def test_the_timeline_of_a_pipelined_run_has_slices_that_viewers_can_nest(
     rng = np.random.default_rng(17)
     a, b = rng.standard_normal((32, 512)).astype(E4M3), rng.standard_normal((512, 64)).astype(E4M3)
     inputs = mx_inputs(a, near_one(rng, 32, 16), b, near_one(rng, 16, 64))
-    trace = scalebox.run(gemm(32, 512, 64, step=64), inputs).bundle().timeline
-    assert trace is not None
-    events: list[dict[str, Any]] = json.loads(json.dumps(trace))["traceEvents"]
+    timeline = scalebox.run(gemm(32, 512, 64, step=64), inputs).bundle().timeline
+    assert isinstance(timeline, Timeline)
+    events: list[dict[str, Any]] = timeline.as_trace()["traceEvents"]
     lanes: defaultdict[Any, list[tuple[int, int]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "X":

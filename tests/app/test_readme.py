@@ -74,7 +74,9 @@ def test_the_python_blocks_run(root: Path) -> None:
     assert outcome.attempted > 10
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/language.md", "docs/vector.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/language.md", "docs/timing.md", "docs/vector.md"]
+)
 def test_every_link_leads_to_a_file(page: str, root: Path) -> None:
     path = root / page
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))

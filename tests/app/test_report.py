@@ -53,13 +53,33 @@ def test_the_table_has_a_line_for_every_pipe_that_worked(report: RunReport) -> N
         assert share.work in line
         assert f" {pipes[share.name]:,} " in line
         assert share.busy == pytest.approx(pipes[share.name] / report.work_cycles)
-        assert 0 <= share.busy + share.waiting <= 1
-        assert line.count("█") == round(share.busy * 20)
+        assert share.busy + share.waiting + share.idle == pytest.approx(1)
+        assert line.count("█") == round(share.busy * 10)
+
+
+def test_the_report_tells_the_bound_and_the_critical_path(report: RunReport) -> None:
+    lines, analysis = report.lines(), report.analysis
+    roofline = next(line for line in lines if line.startswith("roofline "))
+    assert f"{analysis.roofline.cycles:,} work cycles" in roofline
+    bound = lines.index(next(line for line in lines if line.startswith("bound    ")))
+    assert (
+        " ".join(" ".join(lines[bound : lines.index("", bound)]).split()[1:]) == analysis.sentence
+    )
+    head = lines.index(next(line for line in lines if line.startswith("critical path")))
+    path = lines[head + 1 : lines.index("", head)]
+    assert len(path) <= 11
+    for line, share in zip(path, analysis.shares[:10], strict=False):
+        assert f" {share.cycles:,} " in line
+        assert share.cycles / report.work_cycles == pytest.approx(
+            float(line.split("%")[0].split()[-1]) / 100, abs=6e-4
+        )
+    assert sum(share.cycles for share in analysis.shares) == report.work_cycles
+    assert all("  kernel.py:" in line for line in path if line.startswith(("MTE2", "M ")))
 
 
 def test_every_pipe_is_explained() -> None:
     assert set(PIPE_WORK) == set(Pipe) - {Pipe.ALL}
-    assert all(len(work) <= 31 for work in PIPE_WORK.values())
+    assert all(len(work) <= 30 for work in PIPE_WORK.values())
 
 
 def test_the_report_fits_80_columns(report: RunReport) -> None:

@@ -13,9 +13,9 @@ from scalebox.app.kernel_file import load_kernel_file
 from scalebox.app.signature import entry_function
 from scalebox.ir.errors import InputError
 from scalebox.ir.target import load_target
-from scalebox.sim.scale_file import stream_from_bytes, stream_to_bytes
-from scalebox.sim.scale_stream import ScaleStream
-from scalebox.sim.scale_wires import answer_trace
+from scalebox.sim.scales.file import stream_from_bytes, stream_to_bytes
+from scalebox.sim.scales.stream import ScaleStream
+from scalebox.sim.scales.wires import answer_trace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

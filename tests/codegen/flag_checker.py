@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from scalebox.codegen.isa.program import Instruction, make
-from scalebox.codegen.isa.vocabulary import MadInit, Space
+from scalebox.codegen.isa.vocabulary import FixConvert, FixScale, MadInit, ScaleRows, Space
 from scalebox.codegen.kernel import View
 
 from . import clocks as lanes
@@ -244,6 +244,15 @@ def local_bytes(
                 for byte in range(0, 512, GRANULE)
             )
             return (("l1", addresses, True),)
+        case "gm_to_l1_scales":
+            by_rows = ScaleRows(f["layout"]) in (ScaleRows.A_ND, ScaleRows.B_DN)
+            rows, pairs = (f["ni"], f["nj"]) if by_rows else (f["nj"], f["ni"])
+            addresses = frozenset(
+                f["l1"] + (row // 16 * f["l1_nj"] + pair) * 32 + row % 16 * 2
+                for row in range(rows)
+                for pair in range(pairs)
+            )
+            return (("l1", addresses, True),)
         case "l1_fill":
             lines = [(i, j) for i in range(f["lines"]) for j in range(f["units"])]
             addresses = frozenset(f["l1"] + (i * f["pitch"] + j) * 32 for i, j in lines)
@@ -260,7 +269,7 @@ def local_bytes(
                 written,
                 True,
             )
-        case "l1_to_l0a":
+        case "l1_to_l0a" | "l1_to_l0b_boxes":
             cells = [
                 (c, r, byte)
                 for c in range(f["col_boxes"])
@@ -269,26 +278,26 @@ def local_bytes(
             ]
             read = frozenset(f["src"] + (c * f["src_pitch"] + r) * 512 + b for c, r, b in cells)
             written = frozenset(f["dst"] + (c * f["dst_pitch"] + r) * 512 + b for c, r, b in cells)
-            return ("l1", read, False), ("l0a", written, True)
-        case "l1_to_l0b":
-            wide = 256 // f["bits"]
+            return ("l1", read, False), (mnemonic[6:9], written, True)
+        case "l1_to_l0b" | "l1_to_l0a_turned":
+            wide, across = 256 // f["bits"], f.get("n", f.get("m", 0))
             read = frozenset(
                 f["src"] + (n // wide * (f["src_k"] // 16) + k // 16) * 512 + k % 16 * 32
                 for k in range(f["k"])
-                for n in range(0, f["n"], wide)
+                for n in range(0, across, wide)
             )
-            boxes = -(-f["k"] // wide) * -(-f["n"] // 16)
+            boxes = -(-f["k"] // wide) * -(-across // 16)
             written = frozenset(range(f["dst"], f["dst"] + boxes * 512, GRANULE))
-            return ("l1", read, False), ("l0b", written, True)
+            return ("l1", read, False), (mnemonic[6:9], written, True)
         case "l1_to_scale_a" | "l1_to_scale_b":
             boxes = [(i, j) for i in range(f["row_boxes"]) for j in range(f["col_boxes"])]
             read = frozenset(f["src"] + (i * f["src_pitch"] + j) * 32 for i, j in boxes)
             written = frozenset(f["dst"] + (i * f["col_boxes"] + j) * 32 for i, j in boxes)
             return ("l1", read, False), (mnemonic[-7:], written, True)
-        case "l1_to_bias":
+        case "l1_to_bias" | "l1_to_fixp":
             read = frozenset(range(f["src"], f["src"] + f["bytes"]))
             return ("l1", read, False), (
-                "bias",
+                mnemonic[6:],
                 frozenset(range(f["dst"], f["dst"] + f["bytes"])),
                 True,
             )
@@ -297,20 +306,35 @@ def local_bytes(
         case "mad" | "mad_if":
             wide = {0: 16, 1: 16, 2: 8}.get(f["a_type"], 32)
             return tuple(_mad_bytes({"init": MadInit.ACC, **f}, wide, scaled=False))
-        case "l0c_to_gm" | "l0c_to_gm_fix":
-            tall = f["src_rows"] // 16 if mnemonic == "l0c_to_gm" else f["src_boxes"]
-            addresses = frozenset(
-                f["l0c"] + (c // 16 * tall + r // 16) * 1024 + r % 16 * 64 + half
-                for r in range(f["rows"])
-                for c in range(0, f["cols"], 16)
-                for half in (0, 32)
-            )
-            return (("l0c", addresses, False),)
+        case _ if Space.L0C in each.row.reads and Space.UB not in each.row.writes:
+            return tuple(_drain_bytes(f))
         case _ if Space.UB in (*each.row.reads, *each.row.writes):
             bits = views[f["view"]].bits if "view" in f else 0
             return tuple(ub_bytes(each.mnemonic, f, bits))
         case _:
             return ()
+
+
+def _drain_bytes(f: dict[str, int]) -> Iterator[tuple[str, frozenset[int], bool]]:
+    """Yield what leaves the accumulator, by what numbers, and where in L1 it goes."""
+    tall = f["src_boxes"] if "src_boxes" in f else f["src_rows"] // 16
+    elements = [(r, c) for r in range(f["rows"]) for c in range(f["cols"])]
+    yield (
+        "l0c",
+        frozenset(
+            f["l0c"] + (c // 16 * tall + r // 16) * 1024 + r % 16 * 64 + half
+            for r, c in elements
+            for half in (0, 32)
+        ),
+        False,
+    )
+    if f.get("quant", FixScale.COLUMNS) == FixScale.COLUMNS and "scales" in f:
+        yield "fixp", frozenset(f["scales"] + c * 4 for c in range(f["cols"])), False
+    if "l1_boxes" in f:
+        width = FixConvert(f["convert"]).bits // 8
+        wide = 32 // width
+        place = {(r, c): (c // wide * f["l1_boxes"] + r // 16) * 512 for r, c in elements}
+        yield "l1", frozenset(f["l1"] + at + r % 16 * 32 for (r, _), at in place.items()), True
 
 
 def _mad_bytes(

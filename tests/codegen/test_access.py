@@ -14,8 +14,10 @@ from scalebox.codegen.isa.vocabulary import (
     Convert,
     ElementType,
     FixConvert,
+    FixScale,
     MadInit,
     PlainType,
+    ScaleRows,
     Space,
 )
 from scalebox.codegen.kernel import Layout, View
@@ -30,6 +32,7 @@ VIEWS = (
     View(2, Layout.ND, 32, (4096, 4096), (4096, 1)),
     View(3, Layout.MX_A_ZZ, 8, (1, 64, 64, 16, 2), (131072, 2048, 32, 2, 1)),
     View(4, Layout.NZ, 16, (1, 64, 64, 16, 16), (1048576, 16384, 256, 16, 1)),
+    View(5, Layout.ND, 8, (1, 1, 512, 512, 2), (524288, 524288, 1024, 2, 1)),
 )
 _SMALL = st.integers(1, 5)
 _BOXES = st.integers(0, 6)
@@ -63,9 +66,17 @@ def nz_box_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 
 
 @st.composite
+def scale_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    layout, rows, pairs = draw(st.sampled_from(ScaleRows)), draw(_SMALL) * 16, draw(_SMALL)
+    ni, nj = (rows, pairs) if layout in (ScaleRows.A_ND, ScaleRows.B_DN) else (pairs, rows)
+    fields = {"view": 5, "l1": draw(_BOXES) * 32, "layout": layout, "ni": ni, "nj": nj}
+    return "gm_to_l1_scales", fields | {"l1_nj": pairs + draw(st.integers(0, 2))}
+
+
+@st.composite
 def left_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     boxes = draw(_SMALL)
-    return "l1_to_l0a", {
+    return draw(st.sampled_from(("l1_to_l0a", "l1_to_l0b_boxes"))), {
         "src": draw(_BOXES) * 512,
         "dst": draw(_BOXES) * 512,
         "row_boxes": boxes,
@@ -78,12 +89,13 @@ def left_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 @st.composite
 def right_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     k = draw(FEW)
-    return "l1_to_l0b", {
+    mnemonic, across = draw(st.sampled_from((("l1_to_l0b", "n"), ("l1_to_l0a_turned", "m"))))
+    return mnemonic, {
         "src": draw(_BOXES) * 512,
         "dst": draw(_BOXES) * 512,
         "bits": draw(st.sampled_from((4, 8))),
         "k": k,
-        "n": draw(FEW),
+        across: draw(FEW),
         "src_k": (-(-k // 16) + draw(st.integers(0, 2))) * 16,
     }
 
@@ -149,6 +161,37 @@ def integer_stores(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 
 
 @st.composite
+def scaled_stores(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    names = ("l0c_to_gm_columns", "l0c_to_gm_nz", "l0c_to_l1", "l0c_to_l1_quant")
+    mnemonic = draw(st.sampled_from(names))
+    rows, cols = draw(FEW), draw(_SMALL) * 16
+    quant = draw(st.sampled_from(FixScale))
+    if mnemonic == "l0c_to_gm_columns" or (mnemonic == "l0c_to_gm_nz" and quant == FixScale.NUMBER):
+        quant = FixScale.COLUMNS
+    fields = {
+        "l0c": draw(_BOXES) * 1024,
+        "rows": rows,
+        "cols": cols,
+        "src_boxes": -(-rows // 16) + draw(st.integers(0, 2)),
+        "convert": FixConvert.BF16,
+        "relu": draw(st.integers(0, 1)),
+        "sums": 0,
+        "scales": draw(_BOXES) * 32 if quant == FixScale.COLUMNS else 0,
+    }
+    match mnemonic:
+        case "l0c_to_gm_columns":
+            return mnemonic, fields | {"view": 2, "convert": FixConvert.FP32}
+        case "l0c_to_gm_nz":
+            return mnemonic, fields | {"view": 4, "quant": quant}
+        case _:
+            boxes = -(-rows // 16) + draw(st.integers(0, 2))
+            fields |= {"l1": draw(_BOXES) * 32, "quant": quant, "l1_boxes": boxes}
+            fields["convert"] = draw(st.sampled_from((FixConvert.E4M3, FixConvert.BF16)))
+            row = BY_MNEMONIC[mnemonic]
+            return mnemonic, {name: value for name, value in fields.items() if row.has(name)}
+
+
+@st.composite
 def fills(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     units = draw(_SMALL)
     fields = {"l1": draw(_BOXES) * 32, "lines": draw(_SMALL), "units": units}
@@ -172,12 +215,12 @@ def row_loads(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 @st.composite
 def bias_moves(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     fields = {"src": draw(_BOXES) * 32, "dst": draw(_BOXES) * 32, "bytes": draw(FEW) * 4}
-    return "l1_to_bias", fields
+    return draw(st.sampled_from(("l1_to_bias", "l1_to_fixp"))), fields
 
 
 INSTRUCTIONS = st.one_of(
     loads(), row_loads(), box_loads(), nz_box_loads(), left_moves(), right_moves(), scale_moves(), bias_moves(),
-    products(), plain_products(), stores(), integer_stores(), fills(), row_moves(),
+    products(), plain_products(), stores(), integer_stores(), scaled_stores(), scale_loads(), fills(), row_moves(),
 )  # fmt: skip
 
 
@@ -198,7 +241,11 @@ def test_the_bytes_are_those_of_the_formula_for_each_element(each: tuple[str, di
     instruction = make(
         mnemonic,
         **fields,
-        **{name: 0 for name in ("xr", "xc", "xi", "xj", "xz") if BY_MNEMONIC[mnemonic].has(name)},
+        **{
+            name: 0
+            for name in ("xr", "xc", "xi", "xj", "xs", "xz")
+            if BY_MNEMONIC[mnemonic].has(name)
+        },
     )
     touched = local_bytes(instruction, VIEWS)
     for written, regions in ((False, reads), (True, writes)):
@@ -211,6 +258,8 @@ def test_the_bytes_are_those_of_the_formula_for_each_element(each: tuple[str, di
         assert granules(regions) == expected
 
 
+_PLAIN = {"l0c": 0, "rows": 16, "cols": 16, "src_boxes": 1}
+_SCALED = _PLAIN | {"scales": 0, "quant": 2}
 EXAMPLES = {
     "gm_to_l1_nz": {"view": 0, "l1": 0, "rows": 16, "cols": 32, "l1_rows": 16},
     "gm_to_l1_row": {"view": 0, "l1": 0, "cols": 32},
@@ -221,6 +270,10 @@ EXAMPLES = {
     "l1_to_scale_a": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch"), 1),
     "l1_to_scale_b": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch"), 1),
     "l1_to_bias": {"bytes": 64},
+    "l1_to_fixp": {"bytes": 64},
+    "gm_to_l1_scales": {"view": 5, "l1": 0, "layout": 0, "ni": 1, "nj": 1, "l1_nj": 1},
+    "l1_to_l0b_boxes": dict.fromkeys(("row_boxes", "col_boxes", "src_pitch", "dst_pitch"), 1),
+    "l1_to_l0a_turned": {"bits": 8, "k": 32, "m": 16, "src_k": 32},
     "l1_fill": {"l1": 0, "lines": 2, "units": 1, "pitch": 2},
     "l1_to_l0a_row": {"units": 2},
     "l1_to_scale_a_row": {"groups": 3},
@@ -229,6 +282,10 @@ EXAMPLES = {
     "mad_if": {"m": 16, "k": 32, "n": 16},
     "l0c_to_gm_fix": {"view": 2, "l0c": 0, "rows": 16, "cols": 16, "src_boxes": 1},
     "l0c_to_gm_quant": {"view": 2, "l0c": 0, "rows": 16, "cols": 16, "src_boxes": 1},
+    "l0c_to_gm_columns": _SCALED | {"view": 2},
+    "l0c_to_gm_nz": _SCALED | {"view": 4},
+    "l0c_to_l1": _PLAIN | {"l1": 0, "l1_boxes": 1, "convert": FixConvert.BF16},
+    "l0c_to_l1_quant": _SCALED | {"l1": 0, "l1_boxes": 1, "convert": FixConvert.BF16},
     "l0c_to_gm": {"view": 2, "l0c": 0, "rows": 16, "cols": 16, "src_rows": 16},
 }
 

@@ -21,7 +21,7 @@ from scalebox.codegen.isa.vocabulary import (
 from scalebox.codegen.kernel import Layout, View
 from scalebox.codegen.tree import Region
 from scalebox.ir.expr import index
-from scalebox.sim.tiles import Tile, tiles_of
+from scalebox.sim.vector.tiles import Tile, tiles_of
 
 VIEWS = (
     View(3, Layout.ND, 16, (4096, 4096), (4096, 1)),

@@ -69,6 +69,24 @@ def sums(*terms: Expr) -> Expr:
     return total
 
 
+def test_registers_that_come_free_together_are_taken_again_last_one_first():
+    """The same program gets the same registers each time it is compiled."""
+    argument = variable("n")
+    first, second = ([variable(f"{name}{n}") for n in range(8)] for name in "ab")
+    block = Block(
+        [
+            *(let(each, Add(argument, index(n + 1), Index)) for n, each in enumerate(first)),
+            shown(sums(*first), argument),
+            *(let(each, Add(argument, index(n + 1), Index)) for n, each in enumerate(second)),
+            shown(sums(*second), argument),
+        ]
+    )
+    program, _ = emit(block, [argument])
+    made = [each["xd"] for each in program if each.mnemonic == "addi"]
+    assert len(made) == 16
+    assert made[8:] == made[7::-1]
+
+
 # --------------------------------------------------------------------------- against the interpreter
 
 

@@ -13,6 +13,7 @@ from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.isa.vocabulary import CoreKind
 from scalebox.codegen.kernel import Direction, Kernel, Layout, Param, ParamKind, View
+from scalebox.codegen.tile_records import TileRecords
 from scalebox.ir.errors import ExecutableError, IRValueError, Span
 
 OUT = Param("out", ParamKind.TENSOR, "FP32", 32, Direction.OUT, (16, 16))
@@ -98,7 +99,7 @@ def test_instructions_that_the_payload_lacks_are_refused():
 
 
 def test_files_of_the_older_minor_versions_load():
-    """Written by hand as versions 2.0 and 2.1 wrote them: no mates, and in 2.0 no kinds of core."""
+    """Written by hand as they wrote them: 2.2 without tiles, 2.1 without mates, 2.0 without cores."""
     kernel: dict[str, Any] = {
         "name": "k",
         "params": [],
@@ -141,6 +142,12 @@ def test_files_of_the_older_minor_versions_load():
     assert (newer.kernels[0].core, newer.kernels[0].mate) == (CoreKind.AIV, None)
     with pytest.raises(ExecutableError, match="must have the key 'mate'"):
         Executable.from_bytes(_file(header, words, 2))
+    shared = {key: kernel[key] for key in ("instructions", "span_table", "span_indices", "notes")}
+    kernel |= {"core": "aic", "mate": shared}
+    latest = Executable.from_bytes(_file(header, words * 2, 2)).kernels[0]
+    assert [each.tiles for each in latest.programs] == [TileRecords(), TileRecords()]
+    with pytest.raises(ExecutableError, match="must have the key 'tiles'"):
+        Executable.from_bytes(_file(header, words * 2, 3))
 
 
 def _file(header: object, payload: bytes, minor: int) -> bytes:

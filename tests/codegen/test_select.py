@@ -317,12 +317,6 @@ CASES = {
         "A store must come from Acc or Vec, not from Mat",
         "d = pl.store",
     ),
-    "a move from Acc": (
-        LOADS + PRODUCT.replace("        c =", "        m = pl.move(acc, target_memory=pl.Mem.Mat)\n        c ="),
-        "The cube core must move tiles from Mat to Left, Right, LeftScale, RightScale or Bias, not "
-        "from Acc to Mat",
-        "m = pl.move",
-    ),
     "a break": (
         "        for i in pl.range(0, 4):\n            if i == s:\n                break\n" + LOADS + PRODUCT,
         "A kernel that is compiled must be made of assignments, loops and branches, not of 'break'",
@@ -378,14 +372,6 @@ def test_a_loop_of_a_variable_step_is_told_what_works(compiled: Compile):
         compiled(source(CASES["a step that is no constant"][0]))
     assert (
         caught.value.hint == "a while loop may add a variable to a number of its own in each trip"
-    )
-
-
-def test_a_move_from_the_accumulator_to_l1_is_told_the_way_around(compiled: Compile):
-    with pytest.raises(UserError) as caught:
-        compiled(source(CASES["a move from Acc"][0]))
-    assert (
-        caught.value.hint == "a product goes on by way of a vector core: pl.move it to pl.Mem.Vec"
     )
 
 

@@ -115,10 +115,15 @@ ONE_PRODUCT = (
 )
 #: Examples without a K, and what makes their loops run three times or more.
 OTHERS = {"layer_norm": {"M": "64"}, "softmax": {"ROWS": "64"}, "mx_epilogue": {"M": "128"}}
+#: One core, tiles of one size, and three pairs of them; narrow, since the judge looks at every byte.
+PERFORMANCE = {
+    "mxfp4_performance": {"GRID_M": "1", "GRID_N": "1", "M": "1536", "N": "32"},
+    "mxfp8_performance": {"GRID_M": "1", "GRID_N": "1", "M": "768", "N": "32"},
+}
 
 
 def compiled_example(name: str, k: int) -> Lowered:
-    params = OTHERS.get(name, {"K": str(k)})
+    params = OTHERS.get(name, {"K": str(k)} | PERFORMANCE.get(name, {}))
     return lower(load_file(EXAMPLES[name], params=params).program, load_target("a5"))
 
 
@@ -132,7 +137,13 @@ def test_the_examples_are_sound(name: str):
             assert judged_kernel(lowered, kernel, arguments).sound
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in PERFORMANCE))
+        for name in sorted(EXAMPLES)
+    ],
+)
 def test_the_examples_need_every_pair_of_flags(name: str):
     lowered = compiled_example(name, 128 if name in ONE_PRODUCT else 2048)
     for kernel in lowered.executable.kernels:

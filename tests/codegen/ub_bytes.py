@@ -4,7 +4,7 @@ element, those on tiles as the machine has them."""
 from collections.abc import Iterable, Iterator
 
 from scalebox.codegen.isa.vocabulary import FixConvert
-from scalebox.sim.tiles import tiles_of
+from scalebox.sim.vector.tiles import tiles_of
 
 Touched = tuple[str, frozenset[int], bool]
 UNIT = 32

@@ -6,9 +6,10 @@ from typing import Any
 
 from scalebox.codegen.executable import Kernel, Layout, View
 from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind
-from scalebox.sim import decode, timing
+from scalebox.sim import decode
+from scalebox.sim.pipes import timing
+from scalebox.sim.pipes.timing import Program
 from scalebox.sim.scalar import resolve
-from scalebox.sim.timing import Program
 
 BLOCK = 512
 """Bytes of a block of the L2; every view of the kernels lies in one of its own."""

@@ -10,7 +10,7 @@ from scalebox.codegen.host import Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind, Pipe
 from scalebox.ir.errors import SimulationFault
 from scalebox.sim.device import simulate
-from scalebox.sim.pipe_tables import BUSY, FLAG, IDLE
+from scalebox.sim.pipes.tables import BUSY, FLAG, IDLE
 from scalebox.sim.report import CoreName, SimResult
 
 ROUNDS = 3
@@ -244,13 +244,13 @@ def test_a_core_flag_arrives_after_its_own_time(bench: Any) -> None:
 
 
 def test_a_wait_takes_the_set_that_is_done_first_whichever_pipe_made_it(bench: Any) -> None:
-    load = "gm_to_l1_nz v0, x0, x0, l1[0], rows=16, cols=64, l1_rows=16"  # done after 500 + 8
+    load = "gm_to_l1_nz v0, x0, x0, l1[0x8000], rows=16, cols=64, l1_rows=16"  # done after 500 + 8 + 1.7
     cube = f"{load}\nset_core_flag pipe=mte2, to=aiv0, id=0\n{BIAS}\n"
     cube += "set_core_flag pipe=mte1, to=aiv0, id=0"
     vector = "wait_core_flag pipe=v, of=aic, id=0\nwait_core_flag pipe=v, of=aic, id=0"
     result = timed(bench, cube, vector)
     waits = [each.end for each in result.timeline if each.name == "wait_core_flag"]
-    assert waits == [13 + 20, 509 + 20]
+    assert waits == [13 + 20, 511 + 20]
 
 
 def test_the_core_that_comes_first_pays_for_the_miss(bench: Any) -> None:
@@ -285,7 +285,7 @@ def test_cores_that_wait_for_each_other_are_diagnosed(bench: Any) -> None:
         "(wait_core_flag pipe=v, of=aic, id=0) [mate.py:1:1] for core flag 0 from AIC to AIV0, "
         "which instruction 1 (set_core_flag pipe=m, to=aiv0, id=0) [kernel.py:2:1] would set, but "
         "it stands in the queue of M of AIC. | kernel.py:1:1 | M of AIC holds 2 instructions, V of "
-        "AIV0 holds 2 instructions"
+        "AIV0 holds 2 instructions; each of these waits for the next one: M of AIC, V of AIV0, M of AIC"
     )
 
 
@@ -389,7 +389,7 @@ def test_a_lone_vector_kernel_has_one_core(bench: Any) -> None:
 
 
 def test_the_scale_recorder_keeps_the_mads_of_a_mixed_kernel(bench: Any) -> None:
-    from scalebox.sim.scale_recorder import ScaleRecorder
+    from scalebox.sim.scales.recorder import ScaleRecorder
 
     load = "gm_to_l1_nz v0, x0, x0, l1[0], rows=16, cols=64, l1_rows=16"
     boxes = "gm_to_l1_boxes v1, x0, x0, l1[0x8000], ni=1, nj=1, l1_nj=1"

@@ -7,6 +7,7 @@ import pytest
 from scalebox.codegen.executable import Layout, View
 from scalebox.codegen.isa.vocabulary import Space
 from scalebox.ir.errors import ExecutableError
+from scalebox.ir.target import load_target
 from scalebox.sim import costs
 
 
@@ -39,9 +40,20 @@ def test_transfers_from_l1(bench: Any, space: Space, size: int, cycles: int) -> 
     assert costs.l1_load_cycles(bench.target, size_bytes=size, to=space) == cycles
 
 
-@pytest.mark.parametrize(("size", "cycles"), [(1, 1), (128, 1), (129, 2), (8192, 64)])
-def test_loads_from_gm(bench: Any, size: int, cycles: int) -> None:
-    assert costs.gm_load_cycles(bench.target, size_bytes=size) == cycles
+@pytest.mark.parametrize(
+    ("size", "rows", "cycles"),
+    [
+        (1, 1, 2),  # 0.01 + 1.7
+        (128, 1, 3),  # 1 + 1.7
+        (166, 1, 3),  # 1.297 + 1.7
+        (167, 1, 4),  # 1.305 + 1.7
+        (8192, 1, 66),  # 64 + 1.7
+        (65536, 128, 730),  # 512 + 217.6: 128 rows of 512 bytes, 90 bytes a cycle
+        (65536, 256, 948),  # 512 + 435.2: 256 rows of 256 bytes, 69 bytes a cycle
+    ],
+)
+def test_loads_from_gm(bench: Any, size: int, rows: int, cycles: int) -> None:
+    assert costs.gm_load_cycles(bench.target, size_bytes=size, rows=rows) == cycles
 
 
 @pytest.mark.parametrize(
@@ -55,6 +67,17 @@ def test_loads_from_gm(bench: Any, size: int, cycles: int) -> None:
 )
 def test_stores_from_the_accumulator(bench: Any, rows: int, cols: int, cycles: int) -> None:
     assert costs.drain_cycles(bench.target, rows=rows, cols=cols) == cycles
+
+
+def test_the_constants_fitted_to_the_vendors_simulator_give_its_worked_example() -> None:
+    """A tile of 64 x 128 x 128 in FP8."""
+    machine = load_target("a5-vendor-sim")
+    assert costs.mad_cycles(machine, m=64, k=128, n=128, bits=8) == 153
+    assert costs.l1_load_cycles(machine, size_bytes=64 * 128, to=Space.L0A) == 40  # 39.7
+    assert costs.l1_load_cycles(machine, size_bytes=128 * 128, to=Space.L0B) == 74  # 73.2
+    assert costs.drain_cycles(machine, rows=64, cols=128) == 1436  # 343.4 + 64 * 512 / 30
+    assert costs.drain_cycles(machine, rows=64, cols=32) == 638  # 343.4 + 64 * 4.59
+    assert costs.drain_cycles(machine, rows=16, cols=24) == 426  # 343.4 + 16 * (4.59 + 0.26 * 2)
 
 
 def test_launch(bench: Any) -> None:

@@ -9,8 +9,9 @@ from scalebox.codegen.executable import Layout, View
 from scalebox.codegen.isa.table import ROWS
 from scalebox.codegen.isa.vocabulary import Convert, ElementType, FieldKind, MadInit, Pipe, Space
 from scalebox.ir.errors import ExecutableError
-from scalebox.sim import decode, drain, kernels, l0
-from scalebox.sim.actions import ACTIONS, IMPLIED, WRITES
+from scalebox.sim import decode
+from scalebox.sim.datapaths import drain, kernels, l0
+from scalebox.sim.datapaths.actions import ACTIONS, IMPLIED, WRITES
 from scalebox.sim.decode import IDENTITIES, ROLES, ScalarOp
 
 
@@ -26,9 +27,9 @@ def test_every_instruction_has_exactly_one_meaning() -> None:
 def test_an_action_takes_every_field_that_is_no_register() -> None:
     for row in ROWS:
         if row.mnemonic in ACTIONS:
-            action, fields = ACTIONS[row.mnemonic]
+            _, fields = ACTIONS[row.mnemonic]
             wanted = {f.name for f in row.fields if f.kind is not FieldKind.REG}
-            implied = IMPLIED.get(action, {}).keys() - wanted
+            implied = IMPLIED.get(row.mnemonic, {}).keys() - wanted
             assert wanted == set(fields) - {WRITES, *implied}, row.mnemonic
             registers = [f.name for f in row.fields if f.kind is FieldKind.REG]
             assert len(registers) in (0, 2) or registers in (["xo"], ["xs"], ["xz"]), row.mnemonic
@@ -72,8 +73,13 @@ def test_flag_slots_are_distinct_and_can_be_read_back(bench: Any) -> None:
         ),
         (
             "gm_to_l1_nz v0, x0, x0, l1[0], rows=1, cols=2, l1_rows=16",
-            View(0, Layout.DN, 4, (4, 4), (1, 4)),
-            "with stride 1 along the last axis for 4-bit elements, not 4",
+            View(0, Layout.DN, 4, (5, 4), (1, 5)),
+            "whose columns lie an even number of 4-bit elements apart, not 5",
+        ),
+        (
+            "gm_to_l1_nz v0, x0, x0, l1[0], rows=1, cols=2, l1_rows=16",
+            View(0, Layout.ND, 4, (4, 4), (8, 2)),
+            "with stride 1 along the last axis for 4-bit elements, not 2",
         ),
         (
             "gm_to_l1_boxes v0, x0, x0, l1[0], ni=1, nj=1, l1_nj=1",
@@ -89,6 +95,12 @@ def test_flag_slots_are_distinct_and_can_be_read_back(bench: Any) -> None:
             "[512, 512, 512, 32, 1]",
         ),
         (
+            "gm_to_l1_nz_boxes v0, x0, x0, l1[0], col_boxes=2, row_boxes=1, dst_pitch=1",
+            View(0, Layout.NZ, 8, (1, 2, 4097, 16, 32), (2**22, 4098 * 512, 512, 32, 1)),
+            "of which a load of several columns of boxes skips at most 65535 rows from one to the next, "
+            "not 65552",
+        ),
+        (
             "l0c_to_gm v0, x0, x0, l0c[0], rows=1, cols=1, src_rows=16, convert=bf16",
             View(0, Layout.ND, 32, (4, 4), (4, 1)),
             "of 16-bit elements, not of 32-bit ones",
@@ -98,13 +110,25 @@ def test_flag_slots_are_distinct_and_can_be_read_back(bench: Any) -> None:
 def test_a_view_that_does_not_suit_is_refused(
     bench: Any, text: str, view: View, clause: str
 ) -> None:
-    kernel = bench.kernel(text, [bench.tensor("t", "FP32", (16, 16), "inout")], [view])
+    kernel = bench.kernel(text, [bench.tensor("t", "FP32", (4096, 1024), "inout")], [view])
     with pytest.raises(ExecutableError) as caught:
         decode.decode(kernel)
     mnemonic = text.split()[0]
     assert caught.value.message == (
         f"Instruction 0 ({mnemonic}) of kernel 'k' must use a view {clause}."
     )
+
+
+def test_a_gap_of_65535_rows_and_any_gap_behind_a_single_column_of_boxes_are_fine(
+    bench: Any,
+) -> None:
+    text = "gm_to_l1_nz_boxes v0, x0, x0, l1[0], col_boxes={}, row_boxes={}, dst_pitch=2"
+    wide = View(0, Layout.NZ, 8, (1, 2, 4097, 16, 32), (2**22, 4097 * 512, 512, 32, 1))
+    for columns, rows in ((2, 2), (1, 1)):
+        kernel = bench.kernel(
+            text.format(columns, rows), [bench.tensor("t", "INT8", (8192, 1024))], [wide]
+        )
+        assert len(decode.decode(kernel)) == 2
 
 
 def test_transfers_tell_windows_as_rows_of_bytes(bench: Any) -> None:

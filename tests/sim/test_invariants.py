@@ -11,7 +11,7 @@ from scalebox.codegen.host import Const, Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
 from scalebox.ir.target import Target
 from scalebox.sim.device import simulate
-from scalebox.sim.pipe_tables import BUSY
+from scalebox.sim.pipes.tables import BUSY
 from scalebox.sim.report import SimResult
 
 from .random_kernels import BLOCK, INPUTS, busy_programs, kernel
@@ -36,7 +36,7 @@ STORES = ("l0c_to_gm", "ub_to_gm")
 
 def machine(bench: Any, rng: Random) -> Target:
     """Return a random machine, mostly too narrow for what runs on it."""
-    fields: dict[str, float] = {name: rng.choice([0.5, 3.0, 17.0, 128.0, 2900.0]) for name in RATES}
+    fields: dict[str, float] = {name: rng.choice([0.5, 3.0, 17.0, 128.0, 4096.0]) for name in RATES}
     fields |= {name: rng.choice([0, 1, 13, 300]) for name in CYCLES}
     fields |= {
         "cores": rng.choice([1, 2, 3, 32]),

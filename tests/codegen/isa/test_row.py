@@ -1,6 +1,18 @@
 import pytest
 
-from scalebox.codegen.isa.row import Field, Row, Rule, addr, at_most, enum, imm, reg, simm, view
+from scalebox.codegen.isa.row import (
+    Field,
+    Row,
+    Rule,
+    Step,
+    addr,
+    at_most,
+    enum,
+    imm,
+    reg,
+    simm,
+    view,
+)
 from scalebox.codegen.isa.vocabulary import FieldKind, Flow, MadInit, Pipe, Space, TimingClass
 
 
@@ -45,6 +57,14 @@ def test_a_malformed_row_is_refused_when_it_is_made(fields: tuple[Field, ...], r
 def test_a_malformed_heading_is_refused_when_it_is_made(changed: dict[str, int], reason: str):
     with pytest.raises(AssertionError, match=reason):
         row(**changed)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("timing", "step"), [(TimingClass.VECTOR, None), (TimingClass.SCALAR, Step(1, 1, 1))]
+)
+def test_steps_are_what_vector_instructions_have(timing: TimingClass, step: Step | None):
+    with pytest.raises(AssertionError, match="vector instructions have steps"):
+        Row("probe", 1, Pipe.V, timing, "Probes.", step=step)
 
 
 def test_a_branch_without_a_target_is_refused():

@@ -32,13 +32,21 @@ def test_what_derives_from_the_table_names_no_instruction(module: str):
 
 def test_the_table_has_the_instructions_of_every_pipe_that_a_cluster_needs():
     from_l1 = {"l1_to_l0a", "l1_to_l0b", "l1_to_scale_a", "l1_to_scale_b", "l1_to_bias"}
-    from_l1 |= {"l1_to_l0a_row", "l1_to_scale_a_row"}
+    from_l1 |= {"l1_to_l0a_row", "l1_to_scale_a_row", "l1_to_l0a_turned", "l1_to_l0b_boxes"}
     by_pipe = {
         Pipe.MTE2: {"gm_to_l1_nz", "gm_to_l1_row", "gm_to_l1_boxes", "gm_to_l1_nz_boxes"}
-        | {"gm_to_ub", "l1_fill"},
+        | {"gm_to_l1_scales", "gm_to_ub", "l1_fill"},
         Pipe.MTE1: from_l1 | {f"{name}_at" for name in from_l1},
         Pipe.M: {"mad_mx", "mad", "mad_if"},
-        Pipe.FIX: {"l0c_to_gm", "l0c_to_gm_fix", "l0c_to_gm_quant", "l0c_to_ub"},
+        Pipe.FIX: {"l0c_to_gm", "l0c_to_gm_fix", "l0c_to_gm_quant", "l0c_to_gm_columns"}
+        | {
+            "l0c_to_gm_nz",
+            "l0c_to_ub",
+            "l0c_to_ub_quant",
+            "l0c_to_l1",
+            "l0c_to_l1_quant",
+            "l1_to_fixp",
+        },
         Pipe.MTE3: {"ub_to_gm", "ub_to_gm_boxes", "ub_to_l1", "ub_to_l1_nz"},
     }
     for pipe, mnemonics in by_pipe.items():

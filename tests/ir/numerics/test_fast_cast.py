@@ -19,7 +19,7 @@ from scalebox.ir.dtypes import (
 )
 from scalebox.ir.dtypes.formats import FloatFormat
 from scalebox.ir.numerics.cast import cast_codes, cast_format
-from scalebox.ir.numerics.fast_cast import cast_row, form_of
+from scalebox.ir.numerics.fast_cast import cast_row, float32_to_integers, form_of, goes_by_float64
 
 DTYPES = (
     DType.E2M1, DType.E4M3, DType.E5M2, DType.Int8, UInt8, Float16, BFloat16, DType.Float32, Int16,
@@ -76,6 +76,28 @@ def test_every_cast_has_the_bits_of_the_plain_one(mode: CastMode) -> None:
         assert cast_row(codes, form_of(source), form_of(target), mode.value, out)
         wanted = cast_codes(codes, source, target, mode)
         np.testing.assert_array_equal(out, wanted, err_msg=f"{source} to {target}")
+
+
+SHORT_INTEGERS = (DType.Int8, UInt8, Int16, UInt16, DType.Int32)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in CastMode if mode is not CastMode.odd])
+def test_integers_made_by_float64_are_those_of_the_plain_cast(mode: CastMode) -> None:
+    rng = np.random.default_rng(mode.value)
+    for target in SHORT_INTEGERS:
+        assert goes_by_float64(form_of(target), mode.value)
+        edges = edges_of(target, DType.Float32)
+        codes = np.concatenate([codes_of(DType.Float32, rng), edges]).astype(np.uint32)
+        out = np.empty(codes.size, np.int64)
+        float32_to_integers(codes.view(np.float32), form_of(target), mode.value, out)
+        wanted = cast_codes(codes, DType.Float32, target, mode)
+        np.testing.assert_array_equal(out.astype(wanted.dtype), wanted, err_msg=f"to {target}")
+
+
+def test_what_a_float64_does_not_hold_or_round_goes_another_way() -> None:
+    for target in (UInt32, Int64, Float16, DType.E4M3):
+        assert not goes_by_float64(form_of(target), CastMode.rint.value)
+    assert not goes_by_float64(form_of(DType.Int8), CastMode.odd.value)
 
 
 @pytest.mark.parametrize("source", [DType.Float32, BFloat16, Float16, DType.E4M3, DType.E5M2])

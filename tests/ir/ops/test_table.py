@@ -44,7 +44,11 @@ class TestRows:
                 "tile.load",
                 "tile.load(tensor, offsets, shapes, valid_shape=…, target_memory=None, clamp=False)",
             ),
-            ("tile.move", "tile.move(tile, target_memory, blayout=None, slayout=None)"),
+            (
+                "tile.move",
+                "tile.move(tile, target_memory, blayout=None, slayout=None, dtype=None, "
+                "pre_quant=None, pre_relu=False)",
+            ),
             (
                 "tile.store",
                 "tile.store(tile, offsets, output_tensor, shapes=…, pre_quant=None, pre_relu=False)",

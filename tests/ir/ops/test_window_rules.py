@@ -13,7 +13,7 @@ from scalebox.ir.expr import ScalarType, Var
 from scalebox.ir.interp import interpret_program
 from scalebox.ir.numerics import pack_scales_a, pack_scales_b
 from scalebox.ir.ops import create_op_call
-from scalebox.ir.ops.rules_window import window_steps
+from scalebox.ir.ops.rules_window import steps_into, window_steps
 from scalebox.ir.types import MemorySpace, TileLayout, TileType, TileView, constant_dims
 
 Mem = MemorySpace
@@ -82,6 +82,16 @@ class TestTypes:
     def test_a_window_that_moves_is_valid_as_a_whole_along_that_axis(self) -> None:
         source = tile(128, 320, view=TileView([100, 300], blayout=COL, slayout=ROW))
         assert constant_dims(extract(source, 64, K, [64, 64], Mem.Left).valid_shape) == (36, 64)
+
+    def test_a_row_of_scales_is_cut_every_32_bytes(self) -> None:
+        plain = TileView(blayout=ROW, slayout=TileLayout.none_box)
+        row = tile(1, 100, dtype=E8M0, view=plain)
+        assert isinstance(row.type, TileType)
+        assert steps_into(row.type, Mem.LeftScale) == (1, 32)
+        found = extract(row, 0, 64, [1, 36], Mem.LeftScale)
+        assert found == TileType([1, 36], E8M0, memory_space=Mem.LeftScale)
+        with pytest.raises(IRValueError, match="index_col must be a multiple of 32 from 0 on"):
+            extract(row, 0, 2, [1, 32], Mem.LeftScale)
 
     def test_windows_begin_between_boxes(self) -> None:
         assert window_steps(8, Mem.Left) == window_steps(8, Mem.Right) == (16, 32)

@@ -1,5 +1,6 @@
 """The L0 tile chooser: published numbers, one formula with the machine model, and no better tiling missed."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -128,7 +129,7 @@ def test_operands_without_scales_are_cut_between_boxes(bits: int, k_unit: int, n
 
 
 def test_scale_buffers_do_not_limit_operands_without_scales() -> None:
-    none = A5.with_settings({"scale_a_bytes": 32, "scale_b_bytes": 32})
+    none = replace(A5, scale_a_bytes=32, scale_b_bytes=32)
     assert not fits(Problem(64, 256, 64, 8), Tiling(64, 128, 64), none)
     assert fits(Problem(64, 256, 64, 8, scaled=False), Tiling(64, 128, 64), none)
 
@@ -159,8 +160,8 @@ def test_every_buffer_counts(field: str, least: int) -> None:
     problem = Problem(64, 256, 128, 8, bias=True)
     tiling = Tiling(32, 128, 64, accumulators=2)
     step = 512 if field.startswith("l0") else 32
-    assert fits(problem, tiling, A5.with_settings({field: least}))
-    assert not fits(problem, tiling, A5.with_settings({field: least - step}))
+    assert fits(problem, tiling, replace(A5, **{field: least}))
+    assert not fits(problem, tiling, replace(A5, **{field: least - step}))
 
 
 def test_what_others_need_is_not_there() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 import scalebox
 from scalebox.ir import language as pl
-from scalebox.ir.core import ForKind, ForStmt, Program
+from scalebox.ir.core import ForKind, ForStmt, Function, Program
 from scalebox.ir.errors import IRValueError, UserError
 from scalebox.ir.passes import PassContext, default_pipeline, lower_slots
 from scalebox.ir.passes.memrefs import tile_of, tile_vars
@@ -92,6 +92,35 @@ def test_each_slot_is_a_buffer_that_nothing_else_uses() -> None:
     places = vec_buffers(3 * size, "i % 2")
     assert len(places["loaded"]) == 2
     assert not set(places["loaded"]) & set(places["made"])
+
+
+def test_tiles_of_one_slot_share_its_buffer_even_where_others_are_free() -> None:
+    text = """
+from scalebox.ir import language as pl
+buf = pl.MemRef(slots=2)
+
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+    a: pl.Tile[[16, 64], pl.FP32, pl.Mem.Vec, buf[0]] = pl.load(x, [0, 0], [16, 64])
+    out = pl.store(a, [0, 0], out)
+    b: pl.Tile[[8, 64], pl.FP32, pl.Mem.Vec, buf[1]] = pl.load(x, [16, 0], [8, 64])
+    out = pl.store(b, [16, 0], out)
+    c: pl.Tile[[8, 64], pl.FP32, pl.Mem.Vec, buf[0]] = pl.load(x, [32, 0], [8, 64])
+    out = pl.store(c, [32, 0], out)
+    return out
+"""
+    made = pl.parse(text)
+    assert isinstance(made, Function)
+    with PassContext([], A5):
+        done = default_pipeline()(Program([made]))
+    (function,) = done.functions.values()
+    places: dict[str, int] = {}
+    for var in tile_vars(function):
+        tile = tile_of(var)
+        assert tile is not None
+        assert tile.memref is not None
+        places[var.name_hint[0]] = tile.memref.byte_offset
+    assert places["a"] == places["c"] != places["b"]
 
 
 def test_slots_that_do_not_fit_are_refused() -> None:

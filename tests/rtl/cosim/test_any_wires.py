@@ -11,7 +11,7 @@ from scalebox.rtl.cosim.replay import replay, replay_cocotb
 from scalebox.rtl.cosim.toolchain import Simulator
 from scalebox.rtl.cosim.verilated_unit import VerilatedUnit
 from scalebox.rtl.cosim.wires import flows, inputs
-from scalebox.sim.scale_wires import answer_trace
+from scalebox.sim.scales.wires import answer_trace
 
 Trace = dict[str, npt.NDArray[Any]]
 WIDTHS = pytest.mark.parametrize("beat_bytes", BEATS_BYTES)

@@ -12,7 +12,7 @@ from scalebox.codegen.isa.scale_unit import BEATS_BYTES
 from scalebox.codegen.isa.vocabulary import ElementType, MadInit
 from scalebox.ir.target import load_target
 from scalebox.rtl.cube.cube import Cube
-from scalebox.sim.scale_supply import starved_with_two_boxes
+from scalebox.sim.scales.supply import starved_with_two_boxes
 
 from .mads import Mad, random_mad
 from .memories import BIAS, JUNK, A, B, C, Memories

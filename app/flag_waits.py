@@ -1,0 +1,91 @@
+"""Which flags the pipes of a run waited for, how long, and who set them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen.isa.vocabulary import Pipe
+from ..sim.account.records import NONE
+from ..sim.decode import Role, flag_text
+
+if TYPE_CHECKING:
+    from ..codegen.isa.vocabulary import ClusterCore
+    from ..sim.account.records import Records
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWait:
+    """What a pipe waited for a flag at one line, in all clusters and tasks together.
+
+    Attributes:
+        core: Which core of its cluster.
+        pipe: The pipe that waited.
+        flag: Who sets it, who waits, and which one: "MTE2->MTE1 0".
+        source: The line that waits, or an empty string.
+        set_by: The line that set it most often, or an empty string.
+        cycles: How long, all times together.
+        times: How often.
+    """
+
+    core: ClusterCore
+    pipe: Pipe
+    flag: str
+    source: str
+    set_by: str
+    cycles: int
+    times: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "core": self.core.name,
+            "pipe": self.pipe.name,
+            "flag": self.flag,
+            "source": self.source,
+            "set_by": self.set_by,
+            "cycles": self.cycles,
+            "times": self.times,
+        }
+
+
+def flag_waits(records: Records) -> tuple[FlagWait, ...]:
+    """Return the waits that took any time, the longest first."""
+    chosen = np.flatnonzero((records.role == Role.WAIT) & (records.partner != NONE))
+    if not len(chosen):
+        return ()
+    kernels = np.array([id(part.kernel) for part in records.parts], np.int64)
+    keys = np.stack([kernels[records.part[chosen]], records.item[chosen]], axis=1)
+    _, groups = np.unique(keys, axis=0, return_inverse=True)
+    groups = groups.reshape(-1)
+    length = records.end[chosen] - records.start[chosen]
+    found: dict[tuple[object, ...], FlagWait] = {}
+    for group in range(int(groups.max()) + 1):
+        own = np.flatnonzero(groups == group)
+        if not length[own].any():
+            continue
+        record = int(chosen[own[0]])
+        part = records.parts[int(records.part[record])]
+        slot = int(part.core.decoded.flags[int(records.item[record])])
+        partners = records.partner[chosen[own]]
+        _, first, counts = np.unique(records.item[partners], return_index=True, return_counts=True)
+        setter = int(partners[first[int(np.argmax(counts))]])
+        wait = FlagWait(
+            part.core.core,
+            Pipe(int(records.pipe[record])),
+            flag_text(slot, part.core.core),
+            records.source(record),
+            records.source(setter),
+            int(length[own].sum()),
+            len(own),
+        )
+        # Several instructions may stand for one line: copies of a loop's body, for one.
+        key = wait.core, wait.pipe, wait.flag, wait.source, wait.set_by
+        same = found.get(key)
+        if same is not None:
+            cycles, times = wait.cycles + same.cycles, wait.times + same.times
+            wait = replace(wait, cycles=cycles, times=times)
+        found[key] = wait
+    return tuple(sorted(found.values(), key=lambda wait: -wait.cycles))

@@ -1,0 +1,248 @@
+"""The datapaths into and out of UB, one jitted function each, in the form of `kernels`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..jit import lean
+from .kernels import (
+    BASE,
+    BITS,
+    CHECK,
+    OFFSET,
+    REPORT,
+    SPACE,
+    STRIDES,
+    TRACK,
+    UNIT,
+    Memory,
+    clear,
+    copy_bytes,
+    copy_local,
+    fill_bytes,
+    local_ok,
+    unwritten,
+    was_written,
+    whole_bytes_ok,
+    window_ok,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Table = npt.NDArray[np.int64]
+    Line = npt.NDArray[np.int64]
+
+
+@lean
+def _window_of_tile_ok(memory: Memory, view: Line, op: Line, r0: int, r1: int, fault: Line) -> bool:
+    """Return whether a window and its tile lie inside their memories, in whole bytes."""
+    rows, cols = op[2], op[3]
+    if not (window_ok(view, 0, r0, rows, fault) and window_ok(view, 1, r1, cols, fault)):
+        return False
+    if view[BITS] < 8 and not whole_bytes_ok(view, _origin(view, r0, r1), rows, cols, fault):
+        return False
+    size, apart = _row_bytes(view, op)
+    return local_ok(memory, SPACE.ub, op[1], (rows - 1) * apart + size, fault)
+
+
+@lean
+def _origin(view: Line, r0: int, r1: int) -> int:
+    """Return the first element of a window, counted from the beginning of the buffer."""
+    return view[OFFSET] + r0 * view[STRIDES] + r1 * view[STRIDES + 1]
+
+
+@lean
+def _row_bytes(view: Line, op: Line) -> tuple[int, int]:
+    """Return the bytes of a row of a tile, and those from row to row."""
+    size = op[3] * view[BITS] // 8
+    return size, op[4] * UNIT if op[4] else size
+
+
+@lean
+def _copy_rows(
+    into: Bytes, there: int, apart: int, of: Bytes, here: int, stride: int, rows: int, size: int
+) -> None:
+    """Copy `rows` runs of `size` bytes, `stride` bytes apart in `of` and `apart` in `into`.
+
+    It gets arrays and not all of the memories, which would be counted up and down for each row.
+    """
+    if apart == size and stride == size:
+        copy_bytes(into, there, of, here, rows * size)
+        return
+    for row in range(rows):
+        copy_bytes(into, there + row * apart, of, here + row * stride, size)
+
+
+@lean
+def _mark_rows(masks: Bytes, at: int, apart: int, rows: int, size: int) -> None:
+    """Note that `rows` runs of `size` bytes, `apart` bytes from one to the next, were written."""
+    if apart == size:
+        fill_bytes(masks, at, rows * size, 0xFF)
+        return
+    for row in range(rows):
+        fill_bytes(masks, at + row * apart, size, 0xFF)
+
+
+@lean
+def _steps_in_gm(view: Line, r0: int, r1: int) -> tuple[int, int, int]:
+    """Return where a window begins in GM, and the bytes from row to row and element to element."""
+    bits = view[BITS]
+    begin = view[BASE] + _origin(view, r0, r1) * bits // 8
+    return begin, view[STRIDES] * bits // 8, view[STRIDES + 1] * bits // 8
+
+
+@lean
+def _pieces(view: Line, op: Line, size: int) -> tuple[int, int]:
+    """Return in how many pieces a row of a window lies in GM, and the bytes of each."""
+    return (1, size) if view[STRIDES + 1] == 1 else (op[3], view[BITS] // 8)
+
+
+@lean
+def gm_to_ub(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Copy a window of a rank-2 view into a tile in UB."""
+    view, rows = views[op[0]], op[2]
+    if not _window_of_tile_ok(memory, view, op, r0, r1, fault):
+        return False
+    if mode == CHECK:
+        return True
+    size, apart = _row_bytes(view, op)
+    pieces, width = _pieces(view, op, size)
+    begin, stride, step = _steps_in_gm(view, r0, r1)
+    base = memory.bases[SPACE.ub] + op[1]
+    gm, local = memory.gm, memory.local
+    for i in range(pieces):
+        _copy_rows(local, base + i * width, apart, gm, begin + i * step, stride, rows, width)
+    if mode < TRACK:
+        return True
+    written, first = memory.written, begin - memory.gm_written_base
+    if first < 0:
+        _mark_rows(written, base, apart, rows, size)
+        return True
+    masks = memory.gm_written
+    for i in range(pieces):
+        _copy_rows(written, base + i * width, apart, masks, first + i * step, stride, rows, width)
+    return True
+
+
+@lean
+def _hole(masks: Bytes, at: int, apart: int, rows: int, size: int) -> int:
+    """Return the first place of rows of bytes that was never written, or -1."""
+    if apart == size and was_written(masks[at : at + rows * size]):
+        return -1
+    for row in range(rows):
+        begin = at + row * apart
+        if was_written(masks[begin : begin + size]):
+            continue
+        for place in range(begin, begin + size):
+            if masks[place] != 0xFF:
+                return place
+    return -1
+
+
+@lean
+def ub_to_gm(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Store a tile in UB to a window; in mode `REPORT` a never-written element is a fault."""
+    view, rows = views[op[0]], op[2]
+    if not _window_of_tile_ok(memory, view, op, r0, r1, fault):
+        return False
+    if mode == CHECK:
+        return True
+    size, apart = _row_bytes(view, op)
+    pieces, width = _pieces(view, op, size)
+    begin, stride, step = _steps_in_gm(view, r0, r1)
+    base = memory.bases[SPACE.ub] + op[1]
+    if mode >= REPORT:
+        hole = _hole(memory.written, base, apart, rows, size)
+        if hole >= 0:
+            row, byte = divmod(hole - base, apart)
+            unwritten(memory, SPACE.ub, hole, row, byte * 8 // view[BITS], fault)
+            return False
+    gm, local = memory.gm, memory.local
+    for i in range(pieces):
+        _copy_rows(gm, begin + i * step, stride, local, base + i * width, apart, rows, width)
+    first = begin - memory.gm_written_base
+    if mode >= TRACK and first >= 0:
+        for i in range(pieces):
+            _mark_rows(memory.gm_written, first + i * step, stride, rows, width)
+    return True
+
+
+@lean
+def ub_to_gm_boxes(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Store scale boxes to a window of a rank-5 view [1, P, Q, 16, 2]."""
+    view, address, ni, nj, pitch = views[op[0]], op[1], op[2], op[3], op[4] * UNIT
+    if not (window_ok(view, 1, r0, ni, fault) and window_ok(view, 2, r1, nj, fault)):
+        return False
+    if not local_ok(memory, SPACE.ub, address, (ni - 1) * pitch + nj * UNIT, fault):
+        return False
+    if mode == CHECK:
+        return True
+    base = memory.bases[SPACE.ub] + address
+    if mode >= REPORT:
+        hole = _hole(memory.written, base, pitch, ni, nj * UNIT)
+        if hole >= 0:
+            row, byte = divmod(hole - base, pitch)
+            unwritten(memory, SPACE.ub, hole, row, byte // UNIT, fault)
+            return False
+    tall, wide = view[STRIDES + 1], view[STRIDES + 2]
+    begin = view[BASE] + view[OFFSET] + r0 * tall + r1 * wide
+    first = begin - memory.gm_written_base
+    for i in range(ni):
+        source = base + i * pitch
+        _copy_rows(memory.gm, begin + i * tall, wide, memory.local, source, UNIT, nj, UNIT)
+        if mode >= TRACK and first >= 0:
+            _mark_rows(memory.gm_written, first + i * tall, wide, nj, UNIT)
+    return True
+
+
+@lean
+def ub_to_l1(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Copy lines of 32-byte units from UB to L1."""
+    source, target, lines, size = op[0], op[1], op[2], op[3] * UNIT
+    source_pitch, target_pitch = op[4] * UNIT, op[5] * UNIT
+    if not local_ok(memory, SPACE.ub, source, (lines - 1) * source_pitch + size, fault):
+        return False
+    if not local_ok(memory, SPACE.l1, target, (lines - 1) * target_pitch + size, fault):
+        return False
+    if mode == CHECK:
+        return True
+    here, there = memory.bases[SPACE.ub] + source, memory.bases[SPACE.l1] + target
+    for line in range(lines):
+        copy_local(memory, here + line * source_pitch, there + line * target_pitch, size, mode)
+    return True
+
+
+@lean
+def ub_to_l1_nz(
+    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+) -> bool:
+    """Copy a tile of UB into L1 boxes of 16 rows by 32 bytes."""
+    source, target, rows, tall = op[0], op[1], op[3], op[5]
+    pitch, size = op[6] * UNIT, op[4] * op[2] // 8
+    columns = -(-size // UNIT)
+    if not local_ok(memory, SPACE.ub, source, (rows - 1) * pitch + size, fault):
+        return False
+    if not local_ok(memory, SPACE.l1, target, ((columns - 1) * tall + rows) * UNIT, fault):
+        return False
+    if mode == CHECK:
+        return True
+    here, there = memory.bases[SPACE.ub] + source, memory.bases[SPACE.l1] + target
+    for column in range(columns):
+        count = min(UNIT, size - column * UNIT)
+        for row in range(rows):
+            line = there + (column * tall + row) * UNIT
+            copy_local(memory, here + row * pitch + column * UNIT, line, count, mode)
+            if count < UNIT:
+                clear(memory, line + count, UNIT - count, mode)
+    return True

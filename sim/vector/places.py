@@ -1,0 +1,68 @@
+"""Where the tiles of an instruction of the vector core stand, and whether they were written; jitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..datapaths.kernels import REPORT, SPACE, TRACK, Memory, fill_bytes, was_written
+from ..jit import inner
+from .plan import PITCH, ROWS, SIZE, START, TILE_WORDS, TILES
+from .tiles import MAX_TILES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Line = npt.NDArray[np.int64]
+
+
+@inner
+def place(memory: Memory, line: Line, tile: int) -> int:
+    """Return where a tile begins among the local bytes."""
+    return memory.bases[SPACE.ub] + line[TILES + tile * TILE_WORDS + START]
+
+
+@inner
+def part(line: Line, tile: int, word: int) -> int:
+    """Return a number of a tile."""
+    return line[TILES + tile * TILE_WORDS + word]
+
+
+@inner
+def _runs(line: Line, tile: int) -> tuple[int, int, int]:
+    """Return how many runs of bytes a tile is, the bytes of one, and those from run to run."""
+    rows, size, pitch = part(line, tile, ROWS), part(line, tile, SIZE), part(line, tile, PITCH)
+    return (1, rows * size, pitch) if pitch == size else (rows, size, pitch)
+
+
+@inner
+def whole(memory: Memory, line: Line, tile: int) -> bool:
+    """Return whether every byte of a tile was written."""
+    at = place(memory, line, tile)
+    rows, size, pitch = _runs(line, tile)
+    for row in range(rows):
+        if not was_written(memory.written[at + row * pitch : at + row * pitch + size]):
+            return False
+    return True
+
+
+@inner
+def mark(memory: Memory, line: Line, tile: int, mode: int) -> None:
+    """Note that a tile was written."""
+    if mode < TRACK:
+        return
+    at = place(memory, line, tile)
+    rows, size, pitch = _runs(line, tile)
+    for row in range(rows):
+        fill_bytes(memory.written, at + row * pitch, size, 0xFF)
+
+
+@inner
+def ready(memory: Memory, line: Line, outputs: int, mode: int) -> bool:
+    """Return whether every operand was written, or `mode` does not ask."""
+    if mode < REPORT:
+        return True
+    for tile in range(outputs, MAX_TILES):
+        if part(line, tile, ROWS) and not whole(memory, line, tile):
+            return False
+    return True

@@ -1,0 +1,115 @@
+"""`scalebox report`: where cycles went, as text and as JSON, of a kernel and of a bundle."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalebox.app.cli import main
+
+from .shown import answer
+
+Shown = pytest.CaptureFixture[str]
+Kernel = Callable[..., str]
+
+
+@pytest.fixture
+def report(kernel: Kernel, capsys: Shown) -> dict[str, Any]:
+    assert main(["report", kernel(32, 512, 64), "--json"]) == 0
+    return answer(capsys)
+
+
+def test_the_text_has_every_part_and_fits_80_columns(kernel: Kernel, capsys: Shown) -> None:
+    assert main(["report", kernel(32, 512, 64)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "kernel.py: gemm on machine a5"
+    assert max(map(len, shown)) <= 80
+    for begin in (
+        "cycles ", "roofline ", "bound ", "core  pipe ", "critical path", "longest stretches",
+        "waits for flags", "moved ", "kernel ",
+    ):  # fmt: skip
+        assert any(line.startswith(begin) for line in shown), begin
+
+
+def test_nothing_is_saved(kernel: Kernel, capsys: Shown) -> None:
+    assert main(["report", kernel()]) == 0
+    capsys.readouterr()
+    assert [path.name for path in Path().iterdir()] == ["kernel.py"]
+
+
+def test_the_accounts_add_up_to_the_work(report: dict[str, Any]) -> None:
+    assert report["cores"] == ["0.AIC"]
+    assert report["cycles"] == report["launch_cycles"] + report["work_cycles"]
+    for share in report["shares"]:
+        whole = share["busy"] + sum(share["waits"].values()) + share["idle"]
+        assert whole == pytest.approx(1)
+        kept = report["accounts"][0][share["pipe"]]
+        assert kept["busy"] == share["busy_cycles"]
+        assert sum(kept.values()) <= report["work_cycles"]
+
+
+def test_the_longest_stretches_lie_in_the_run(report: dict[str, Any]) -> None:
+    cycles = [each["cycles"] for each in report["segments"]]
+    assert cycles == sorted(cycles, reverse=True)
+    assert len(cycles) <= 10
+    for each in report["segments"]:
+        assert each["end"] - each["start"] == each["cycles"] > 0
+        assert report["launch_cycles"] <= each["start"]
+        assert each["end"] <= report["cycles"]
+    assert any(each["source"].startswith("kernel.py:") for each in report["segments"])
+
+
+def test_the_critical_path_is_the_work(report: dict[str, Any]) -> None:
+    path = report["critical_path"]
+    assert sum(each["cycles"] for each in path) <= report["work_cycles"]
+    assert sum(each["share"] for each in path) > 0.9
+    assert path == sorted(path, key=lambda each: -each["cycles"])
+
+
+def test_no_run_beats_its_roofline(report: dict[str, Any]) -> None:
+    roofline = report["roofline"]
+    assert roofline["bounds"][roofline["binding"]] == roofline["cycles"]
+    assert 0 < roofline["reached"] <= 1
+
+
+def test_flag_waits_add_up_to_the_accounts(report: dict[str, Any]) -> None:
+    waited = sum(each["cycles"] for each in report["flag_waits"])
+    assert waited == sum(pipe["flag"] for pipe in report["accounts"][0].values())
+    first = report["flag_waits"][0]
+    assert first["flag"].split(" ")[0].endswith(f"->{first['pipe']}")
+    assert first["set_by"].startswith("kernel.py:")
+
+
+@pytest.mark.parametrize("form", ["run1", "run1.hrry"])
+def test_a_bundle_is_reported_on_as_it_was_run(form: str, kernel: Kernel, capsys: Shown) -> None:
+    call = ["run", kernel(32, 512, 64), "--set", "l2_miss_cycles=777", "--json", "--out", form]
+    assert main(call) == 0
+    ran = answer(capsys)
+    assert main(["report", form, "--json"]) == 0
+    found = answer(capsys)
+    assert found["cycles"] == ran["cycles"]
+    for name in ("shares", "critical_path", "roofline", "bottleneck", "empty_loops"):
+        assert found[name] == ran[name]
+
+
+def test_a_bundle_takes_no_options_of_a_run(kernel: Kernel, capsys: Shown) -> None:
+    assert main(["run", kernel(), "--out", "run1"]) == 0
+    assert main(["report", "run1", "--set", "cores=3"]) == 2
+    assert "--set must go with a kernel or an executable" in capsys.readouterr().err
+
+
+def test_what_is_no_kernel_is_refused(capsys: Shown, tmp_path: Path) -> None:
+    assert main(["report", str(tmp_path / "nothing.py")]) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_the_run_command_tells_the_same(kernel: Kernel, capsys: Shown) -> None:
+    assert main(["run", kernel(32, 512, 64), "--timing-only"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert main(["report", "kernel.py"]) == 0
+    again = capsys.readouterr().out.splitlines()
+    for begin in ("roofline", "bound", "critical path"):
+        (one,) = [number for number, line in enumerate(shown) if line.startswith(begin)]
+        (other,) = [number for number, line in enumerate(again) if line.startswith(begin)][:1]
+        assert shown[one : one + 2] == again[other : other + 2]
