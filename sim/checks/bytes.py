@@ -14,6 +14,7 @@ from ..datapaths.kernels import BASE
 from ..diagnosis import Words
 from . import holders as tables
 from .footprints import Shapes
+from .overlaps import START
 from .rectangles import BYTE, SCALE_SHIFT
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ class Holders:
             prints.cells.begin,
             prints.cells.of,
             prints.cells.head,
+            prints.cells.size,
+            np.ascontiguousarray(prints.places[:, START]),
             self._operands.part,
             self._operands.parts,
             _one([_kinds(program) for program in self._programs]),

@@ -33,12 +33,14 @@ class Cells:
         begin: Where the cells of each rectangle begin in `of`, int64 [r + 1]; GM has none.
         of: The cells, one rectangle's behind another's.
         head: The cell of each rectangle's first byte, -1 in GM, int64 [r].
+        size: The bytes of each cell, int64 [c].
     """
 
     count: int
     begin: Line
     of: Line
     head: Line
+    size: Line
 
 
 def cells_of(memory: Line, start: Line, count: Line, pitch: Line, size: Line) -> Cells:
@@ -67,11 +69,13 @@ def cells_of(memory: Line, start: Line, count: Line, pitch: Line, size: Line) ->
     covered = np.cumsum(change)
     _, cell = np.unique(covered, return_inverse=True)
     cell = cell.astype(np.int64).reshape(-1)
+    widths = np.zeros(int(cell.max(initial=0)) + 1, np.int64)
+    np.add.at(widths, cell[: max(len(borders) - 1, 0)], np.diff(borders))
     pieces = there - here
     piece_owner = np.repeat(owner, pieces)
     piece_firsts = np.concatenate([[0], np.cumsum(pieces)])[:-1]
     place = np.arange(len(piece_owner)) - np.repeat(piece_firsts, pieces) + np.repeat(here, pieces)
-    kinds = int(cell.max(initial=0)) + 1
+    kinds = len(widths)
     pairs = np.unique(piece_owner * kinds + cell[place]) if len(place) else np.zeros(0, np.int64)
     owners, found = np.divmod(pairs, kinds)
     begin = np.zeros(total + 1, np.int64)
@@ -79,7 +83,7 @@ def cells_of(memory: Line, start: Line, count: Line, pitch: Line, size: Line) ->
     head = np.full(total, -1, np.int64)
     local = np.flatnonzero(runs)
     head[local] = cell[here[firsts[local]]]
-    return Cells(kinds, begin, found, head)
+    return Cells(kinds, begin, found, head, widths)
 
 
 def _marks(owner: Line) -> npt.NDArray[np.uint64]:

@@ -24,9 +24,10 @@ WRITES, TILE, SIDE, SCALE_OF, PART_WORDS = 0, 1, 2, 3, 4
 if that is not known; for the scales of a product 1 or 2 for its left or right operand, for what moves
 scales the same, negative; and for the scales of a product which part is the data that they are of."""
 
-WHO, TOLD, VERSION, USED_BY, USED_WITH, CELL_WORDS = 0, 1, 2, 3, 4, 5
+WHO, TOLD, VERSION, BEGAN, USED_BY, USED_WITH, CELL_WORDS = 0, 1, 2, 3, 4, 5, 6
 """Columns of a cell: the place in the order of the record that wrote it last, the buffer that it wrote
-it as, what it stands for, and for scales the product that used them first and with which data."""
+it as, what it stands for, where the rectangle began that it wrote, and for scales the product that used
+them first and with which data."""
 
 CLOBBERED, MISSING, FOREIGN, STALE = 0, 1, 2, 3
 """Kinds of findings: a tile that another one was written over; scales where nothing was put; scales
@@ -52,6 +53,8 @@ class Program(NamedTuple):
         begin: Where the cells of each rectangle begin, int64 [r + 1].
         cells: The cells.
         head: The cell of each rectangle's first byte, int64 [r].
+        size: The bytes of each cell, int64 [c].
+        start: The first byte of each rectangle, int64 [r].
         part: Where the parts of each instruction begin, int64 [i + 1]; they are its rectangles.
         parts: int64 [parts, PART_WORDS].
         kind: A number that instructions of the same kind and shape share, int64 [i].
@@ -67,6 +70,8 @@ class Program(NamedTuple):
     begin: Line
     cells: Line
     head: Line
+    size: Line
+    start: Line
     part: Line
     parts: Table
     kind: Line
@@ -77,14 +82,16 @@ class Program(NamedTuple):
 def walk_bytes(program: Program, count: int, buffers: int) -> Table:
     """Walk over the records; return what was found, int64 [n, FINDING_WORDS].
 
+    What bytes stand for follows from where they came from in GM and how they were moved, not from where
+    in the local memories they are: what is read counts by its place in what was written there.
+
     Args:
         program: The records and what they touch.
         count: How many cells there are.
         buffers: How many buffers tiles have.
     """
-    order, static, registers, footprint, first, begin, cells, head, part, parts, kind, source = (
-        program
-    )
+    order, static, registers, footprint, first = program[:5]
+    begin, cells, head, size, start, part, parts, kind, source = program[5:]
     held = np.zeros((count, CELL_WORDS), np.int64)
     held[:, WHO] = -1
     held[:, TOLD] = -1
@@ -107,10 +114,11 @@ def walk_bytes(program: Program, count: int, buffers: int) -> Table:
             line, at = parts[own + number], shape + number
             if line[WRITES]:
                 continue
-            what = -1
+            what, content = -1, 0
             for index in range(begin[at], begin[at + 1]):
                 cell = cells[index]
-                version = _mixed(_mixed(version, int(cell)), int(held[cell, VERSION]))
+                moved_by = start[at] - held[cell, BEGAN]
+                content += size[cell] * _mixed(int(held[cell, VERSION]), int(moved_by))
                 if line[SIDE] > 0:
                     data = held[head[shape + line[SCALE_OF]], VERSION]
                     worst = _scales(held, cell, line[TILE], data, place, int(moved[line[SIDE]]))
@@ -126,15 +134,17 @@ def walk_bytes(program: Program, count: int, buffers: int) -> Table:
                     found[used, THIRD] = order[before] if before >= 0 else -1
                     used += 1
                     seen[own + number] = 1
+            version = _mixed(version, int(content))
         for number in range(part[item + 1] - own):
             line, at = parts[own + number], shape + number
             if not line[WRITES]:
                 continue
-            tile = line[TILE]
+            tile, content = line[TILE], _mixed(version, number)
             for index in range(begin[at], begin[at + 1]):
                 cell = cells[index]
                 held[cell, WHO], held[cell, TOLD] = place, tile
-                held[cell, VERSION], held[cell, USED_BY] = version, -1
+                held[cell, VERSION], held[cell, BEGAN] = content, start[at]
+                held[cell, USED_BY] = -1
             if tile >= 0:
                 renewed[tile] = place
             if line[SIDE] < 0:

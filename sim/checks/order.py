@@ -13,6 +13,7 @@ from ...codegen.isa.table import FLAG_IDS
 from ...codegen.isa.vocabulary import ClusterCore, Pipe
 from ..decode import FLAG_PIPES, FLAGS_OF_CORE, PIPE_FLAG_SLOTS, PIPES, Role
 from . import walk as tables
+from .shared import Shared, again, shared_of
 from .walk import Feed, Setting, State
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ def order_of(programs: Sequence[Program], prints: Footprints, target: Target) ->
     last = kept.get(_Walked)
     if isinstance(last, _Walked) and last.is_of(feed, setting, first, behind):
         return last.order
-    state = _begun(feed, setting, first)
-    tables.walk(feed, setting, state, np.zeros(len(state.lanes) + 1, np.int64))
-    order = Order(first, static, _ended(state), behind)
+    order = Order(first, static, _ended(_walked(feed, setting, first)), behind)
     kept[_Walked] = _Walked(feed, setting, order)
     return order
 
@@ -154,6 +153,21 @@ class _Walked:
         )
 
 
+def _walked(feed: Feed, setting: Setting, first: Sequence[int]) -> State:
+    """Walk until the sets of shared counters know no less than in the walk before."""
+    slots = setting.core_flags + _CORES * _CORES * CORE_FLAG_IDS
+    lane, role, slot = (feed.code[:, n] for n in (tables.LANE, tables.ROLE, tables.SLOT))
+    lanes = (len(first) - 1) * PIPES
+    shared = shared_of(feed.static, lane, role, slot, slots=slots, lanes=lanes)
+    while True:
+        state = _begun(feed, setting, first, shared)
+        tables.walk(feed, setting, state, np.zeros(len(state.lanes) + 1, np.int64))
+        stuck = int(shared.set_done.sum()) < len(shared.told)
+        if stuck or np.array_equal(shared.told, shared.before):
+            return state
+        shared = again(shared)
+
+
 def _ended(state: State) -> State:
     """Return the state without the tables that only the walk looks at."""
     none, no_table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
@@ -167,16 +181,17 @@ def _ended(state: State) -> State:
         taken=no_table,
         last=none,
         record=none,
+        shared=state.shared._replace(told=no_table, before=no_table),
     )
 
 
-def _begun(feed: Feed, setting: Setting, first: Sequence[int]) -> State:
+def _begun(feed: Feed, setting: Setting, first: Sequence[int], shared: Shared) -> State:
     records, count = first[-1], len(first) - 1
     lanes, prints = count * PIPES, len(feed.lane)
     times = np.bincount(feed.static, minlength=len(feed.code))
     sets = int(times[feed.code[:, tables.ROLE] == Role.SET].sum())
     units = int(times[feed.code[:, tables.LANE] % PIPES == int(Pipe.S)].sum())
-    slots = setting.core_flags + _CORES * _CORES * CORE_FLAG_IDS
+    slots = len(shared.sets) - 1
     state = State(
         cores=np.array(list(pairwise(first)), np.int64),
         lanes=np.zeros((lanes, tables.LANE_WORDS), np.int64),
@@ -194,6 +209,7 @@ def _begun(feed: Feed, setting: Setting, first: Sequence[int]) -> State:
         record=np.zeros(prints, np.int64),
         told_race=np.zeros(len(feed.others), np.uint8),
         races=np.empty((tables.MOST_RACES + 1, 2), np.int64),
+        shared=shared,
     )
     state.free[0], state.order[0], state.races[0] = sets, 0, 0
     state.lanes[:, tables.AWAITED] = tables.NONE

@@ -2,8 +2,9 @@
 
 A lane is a pipe of a core. Its clock says, for every lane, how many of that one's records are surely
 done when the next record of the lane begins. A record knows what its lane knew, what the scalar unit
-knew when it issued it, and, behind a wait, what the set knew. Two records are in order if the clock of
-one counts the other; times play no part.
+knew when it issued it, and, behind a wait, what the set knew; `shared` tells of counters that several
+lanes set or wait for. Two records are in order if the clock of one counts the other; times play no
+part.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import numpy as np
 
 from ..decode import PIPES, Role
 from ..jit import compiled, lean
+from .shared import is_shared, learn_sets, put_set, waits_known
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from .shared import Shared
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
@@ -33,9 +37,10 @@ HEAD, LAST, HELD, AWAITED, SEEN, LANE_WORDS = 0, 1, 2, 3, 4, 5
 """Columns of a lane: the first and the last record of its queue and how many it holds, the counter
 that the first one waits for, and which state of the scalar unit it has taken in."""
 
-FIRST, NEWEST, PENDING, SETS, WAITS, OVERRUN, COUNTER_WORDS = 0, 1, 2, 3, 4, 5, 6
+FIRST, NEWEST, PENDING, SETS, WAITS, OVERRUN, WAITER, COUNTER_WORDS = 0, 1, 2, 3, 4, 5, 6, 7
 """Columns of a counter: the oldest set that no wait took, the newest of these, how many they are;
-how many sets and waits have been; and the first set that might exceed the limit."""
+how many sets and waits have been; the first set that might exceed the limit; and the lane that waited
+last."""
 
 MOST_RACES: Final = 256
 _SET, _WAIT, _BARRIER_ALL = int(Role.SET), int(Role.WAIT), int(Role.BARRIER_ALL)
@@ -96,6 +101,7 @@ class State(NamedTuple):
         told_race: Whether a pair of `others` was found in no order, uint8.
         races: Pairs of records that are in no order, int64 [MOST_RACES + 1, 2]; the first line
             counts them.
+        shared: The counters that several lanes set or wait for.
     """
 
     cores: Table
@@ -114,6 +120,7 @@ class State(NamedTuple):
     record: Line
     told_race: npt.NDArray[np.uint8]
     races: Table
+    shared: Shared
 
 
 @compiled
@@ -266,18 +273,21 @@ def _touch(record: int, footprint: int, lane: int, feed: Feed, state: State) -> 
 
 @lean
 def _wait(lane: int, slot: int, setting: Setting, state: State) -> None:
-    """Take the oldest set of a counter, and learn what it knew."""
+    """Take the oldest set of a counter, and learn what it knew, or what surely is known by then."""
     counters = state.counters
     taken = counters[slot, FIRST]
     entry = int(state.entry[taken])
     counters[slot, FIRST] = state.behind[taken]
     counters[slot, PENDING] -= 1
-    _learn(state.clock, lane, state.told, entry)
+    if is_shared(slot, state.shared):
+        learn_sets(lane, slot, state.clock, state.shared)
+    else:
+        _learn(state.clock, lane, state.told, entry)
     state.free[0] += 1
     state.free[state.free[0]] = entry
     ran = counters[slot, WAITS]
     state.taken[slot, ran % setting.flag_limit] = state.clock[lane, lane] + 1
-    counters[slot, WAITS] = ran + 1
+    counters[slot, WAITS], counters[slot, WAITER] = ran + 1, lane
 
 
 @lean
@@ -295,20 +305,32 @@ def _set(record: int, item: int, feed: Feed, setting: Setting, state: State, awa
         counters[slot, FIRST] = record
     counters[slot, NEWEST] = record
     counters[slot, PENDING] += 1
-    before = counters[slot, SETS] - setting.flag_limit
+    if _exceeds(lane, slot, setting, state) and counters[slot, OVERRUN] < 0:
+        counters[slot, OVERRUN] = record
     counters[slot, SETS] += 1
     if slot < setting.core_flags:
-        if before >= 0 and counters[slot, OVERRUN] < 0:
-            ran = before < counters[slot, WAITS]
-            known = state.clock[lane, reached]
-            if not ran or state.taken[slot, before % setting.flag_limit] > known:
-                counters[slot, OVERRUN] = record
         if state.lanes[reached, AWAITED] == slot:
             _wake(reached, state, awake)
     elif reached >= 0:
         for other in range(reached, reached + PIPES):
             if state.lanes[other, AWAITED] == slot:
                 _wake(other, state, awake)
+
+
+@lean
+def _exceeds(lane: int, slot: int, setting: Setting, state: State) -> bool:
+    """Return whether a set may be done more than the limit before its wait."""
+    limit, shared = setting.flag_limit, state.shared
+    if is_shared(slot, shared):
+        sets = put_set(lane, slot, state.clock, shared)
+        return sets - waits_known(lane, slot, state.clock, shared) > limit
+    before = state.counters[slot, SETS] - limit
+    if before < 0:
+        return False
+    if before >= state.counters[slot, WAITS]:
+        return True
+    known = state.clock[lane, state.counters[slot, WAITER]]
+    return bool(state.taken[slot, before % limit] > known)
 
 
 @lean

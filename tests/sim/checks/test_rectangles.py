@@ -207,6 +207,8 @@ def test_bytes_are_one_cell_if_the_same_stretches_cover_them(rows: list[tuple[in
         of_bytes.setdefault(who, set()).add(byte)
     assert {frozenset(each) for each in users.values()} == set(of_bytes)
     assert len(users) == len(of_bytes)
+    for cell, who in users.items():
+        assert cells.size[cell] == len(of_bytes[frozenset(who)])
     for number, line in enumerate(places):
         first = (int(line[0]), int(line[2]))
         head = users[int(cells.head[number])]

@@ -123,6 +123,44 @@ def test_the_same_data_may_be_used_again_with_its_scales(bench: Any) -> None:
     assert told(bench, (0, scales(0), 16), (0, "nop", 16)) == []  # moved anew, and the same
 
 
+PANEL = """
+movi x1, {row}
+gm_to_l1_nz v0, x1, x0, l1[{at}], rows=16, cols=128, l1_rows=16
+pipe_barrier pipe=all
+l1_to_l0a l1[{part}], l0a[0], row_boxes=1, col_boxes=2, src_pitch=1, dst_pitch=1
+pipe_barrier pipe=all
+mad_mx l0c[0], l0a[0], l0b[0], bias[0], m=16, k=64, n=16, a_type=e4m3, b_type=e4m3, init=zero
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "count"),
+    [
+        ((0, 0x8000, 0), 0),  # the same data over another place of L1
+        ((0, 0x8800, 0), 0),
+        ((16, 0x8000, 0), 1),  # other data over it
+        ((16, 0, 0), 1),
+        ((0, 0x8000, 0x400), 1),  # another part of the same data
+        ((0, 0, 0x400), 1),
+    ],
+)
+def test_data_is_known_by_its_place_in_global_memory_not_in_l1(
+    bench: Any, then: tuple[int, int, int], count: int
+) -> None:
+    """A part of the first panel in L1 is touched by itself, which cuts it into smaller cells."""
+    params = [bench.tensor("a", "E4M3", (64, 128))]
+    scales_of_both = (
+        "l1_to_bias l1[0x40], bias[0x40], bytes=64\n"
+        "l1_to_scale_a l1[0x4000], scale_a[0], row_boxes=1, col_boxes=1, src_pitch=1\n"
+        "l1_to_scale_b l1[0x4000], scale_b[0], row_boxes=1, col_boxes=1, src_pitch=1"
+    )
+    panels = [PANEL.format(row=row, at=at, part=at + skip) for row, at, skip in ((0, 0, 0), then)]
+    text = f"{scales_of_both}\npipe_barrier pipe=all{panels[0]}pipe_barrier pipe=all{panels[1]}"
+    found = messages(bench.kernel(text, params, [bench.plain(0, 8, 64, 128)]))
+    assert len(found) == count
+    assert all("other data stands there now" in each for each in found)
+
+
 @pytest.mark.parametrize("options", [{}, {"timing": False}, {"functional": False}])
 def test_it_is_a_fault_in_every_kind_of_run(bench: Any, options: dict[str, bool]) -> None:
     kernel = kernel_of(bench, (0x8000, scales(0x80), 0))
