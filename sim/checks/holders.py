@@ -120,7 +120,7 @@ def walk_bytes(program: Program, count: int, buffers: int) -> Table:
                 moved_by = start[at] - held[cell, BEGAN]
                 content += size[cell] * _mixed(int(held[cell, VERSION]), int(moved_by))
                 if line[SIDE] > 0:
-                    data = held[head[shape + line[SCALE_OF]], VERSION]
+                    data = int(held[head[shape + line[SCALE_OF]], VERSION])
                     worst = _scales(held, cell, line[TILE], data, place, int(moved[line[SIDE]]))
                 else:
                     worst = _clobbered(held, cell, line[TILE], renewed)

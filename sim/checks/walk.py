@@ -136,7 +136,7 @@ def walk(feed: Feed, setting: Setting, state: State, awake: Line) -> None:
             while cores[core, CURSOR] < cores[core, STOP]:
                 record = cores[core, CURSOR]
                 item = feed.static[record]
-                lane, role = feed.code[item, LANE], feed.code[item, ROLE]
+                lane, role = int(feed.code[item, LANE]), feed.code[item, ROLE]
                 if role == _BARRIER_ALL:
                     if not _join(unit, state):
                         break
