@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, ForStmt, IfStmt, Stmt, WhileStmt, flatten_to_stmts
-from ..expr import Call, ConstInt, Expr, Var
+from ..expr import Call, Expr, Var
 from ..slots import slot_of
 from ..types import MemorySpace
 from .in_place import overwritable
 from .liveness import used_vars
 from .lower_pipeline_loops import STAGE
+from .lower_slots import value_of
 from .memrefs import SCALE_SPACES, base_name, tile_of
 
 if TYPE_CHECKING:
@@ -133,9 +134,8 @@ class Lifetimes:
             return
         slot = slot_of(value)
         if slot is not None:
-            number = (
-                slot.index.value if isinstance(slot.index, ConstInt) else value.attrs.get(STAGE, 0)
-            )
+            number = None if slot.index is None else value_of(slot.index, {})
+            assert number is not None, "a copy of a pipelined body settles its slots"
             buffer.slots.add((slot.name, number))
         if STAGE not in value.attrs:
             return

@@ -39,6 +39,7 @@ from ..expr import (
 )
 from ..ops import ROWS
 from ..properties import IRProperty
+from ..slots import SLOT, slot_of
 from ..types import TileType
 from ..verification.structure import STAGES
 from .base import FunctionPass
@@ -183,6 +184,10 @@ class _Cloner(BodyCopy):
 
     def visit_call(self, op: Call) -> Call:
         new = self.visit_children(op)
+        slot = slot_of(new)
+        if slot is not None and slot.index is None:
+            settled = [slot.name, slot.count, index(self._stage, new.span)]
+            new = replace(new, attrs=frozen_mapping({**new.attrs, SLOT: settled}))
         # A copy within a copy keeps its stage: it is the inner loop that goes round most often.
         if not _is_buffered(new) or STAGE in new.attrs:
             return new

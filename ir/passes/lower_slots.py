@@ -28,7 +28,7 @@ from ..visitor import IRMutator
 from .base import FunctionPass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ..errors import Span
 
@@ -114,7 +114,7 @@ def _check_number(slot: Slot, span: Span) -> None:
     """Refuse a slot that is neither settled nor a number of its buffer."""
     if slot.index is None:
         return
-    value = _value(slot.index, {})
+    value = value_of(slot.index, {})
     if value is None:
         names = ", ".join(var.name_hint for var in dict.fromkeys(uses([slot.index])))
         message = (
@@ -134,7 +134,7 @@ def _check_turns(loop: ForStmt, slot: Slot, span: Span) -> None:
     if isinstance(step, ConstInt):
         first = start.value if isinstance(start, ConstInt) else 0
         trips = [first + n * step.value for n in range(2 * slot.count)]
-        found = [_value(slot.index, {loop.loop_var: trip}) for trip in trips]
+        found = [value_of(slot.index, {loop.loop_var: trip}) for trip in trips]
         turn = found[: slot.count]
         if turn == found[slot.count :] and sorted(n for n in turn if n is not None) == list(
             range(slot.count)
@@ -147,15 +147,15 @@ def _check_turns(loop: ForStmt, slot: Slot, span: Span) -> None:
     raise IRValueError(message, span, hint=_WAY_OUT)
 
 
-def _value(expr: Expr, known: dict[Var, int]) -> int | None:
-    """Return the value of an integer expression, or None where it is not known."""
+def value_of(expr: Expr, known: Mapping[Var, int]) -> int | None:
+    """Return the value of an integer expression of which some variables are known, or None."""
     match expr:
         case ConstInt(value):
             return value
         case Var() if expr in known:
             return known[expr]
         case BinaryExpr():
-            left, right = _value(expr.left, known), _value(expr.right, known)
+            left, right = value_of(expr.left, known), value_of(expr.right, known)
             if left is None or right is None:
                 return None
             found = evaluate_binary(expr, left, right)

@@ -123,6 +123,29 @@ def k(x: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
     assert places["a"] == places["c"] != places["b"]
 
 
+def test_accumulators_lie_in_the_slots_that_they_are_given() -> None:
+    # A pipelined loop has one accumulator of its own accord; two slots are two.
+    text = """
+from scalebox.ir import language as pl
+sums = pl.MemRef(slots=2)
+
+@pl.function(type=pl.FunctionType.InCore)
+def k(x: pl.Tensor[[64, 512], pl.FP16], y: pl.Tensor[[64, 64], pl.FP16],
+      out: pl.Out[pl.Tensor[[64, 512], pl.FP32]]):
+    right = pl.load(y, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
+    for i in pl.range(8):
+        left = pl.load(x, [0, i * 64], [64, 64], target_memory=pl.Mem.Mat)
+        acc: pl.Tile[[64, 64], pl.FP32, pl.Mem.Acc, sums[i % 2]] = pl.matmul(left, right)
+        out = pl.store(acc, [0, i * 64], out)
+    return out
+"""
+    made = pl.parse(text)
+    assert isinstance(made, Function)
+    (compiled,) = scalebox.compile(Program([made])).kernels
+    places = [each["c"] for each in compiled.program if each.mnemonic == "mad"]
+    assert len(places) == len(set(places)) == 2
+
+
 def test_slots_that_do_not_fit_are_refused() -> None:
     with pytest.raises(IRValueError, match="Vec buffer usage must be at most"):
         vec_buffers(2 * 16 * 64 * 4, "i % 2")
