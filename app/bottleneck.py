@@ -19,6 +19,9 @@ FULL = 0.75
 MOST = 0.4
 """What has so much of the critical path is named alone."""
 
+MUCH = 0.6
+"""A second pipe that is busy for so much of a run leaves little to win at the first."""
+
 _NAMED = 3
 
 
@@ -48,7 +51,7 @@ def bottleneck(path: Iterable[PathShare], pipes: Sequence[PipeShare], work_cycle
             work = next((each.work for each in pipes if each.pipe is pipe), "")
             return (
                 f"{name} bounds this run ({work}): it is busy for {busy:.0%} of the work cycles and "
-                f"makes up {part:.0%} of the critical path."
+                f"makes up {part:.0%} of the critical path.{_next(pipe, pipes)}"
             )
         case Cause.MEMORY:
             return (
@@ -83,6 +86,15 @@ def bottleneck(path: Iterable[PathShare], pipes: Sequence[PipeShare], work_cycle
             )
         case _:
             return _mixed(sums, pipes, work_cycles)
+
+
+def _next(pipe: Pipe | None, pipes: Sequence[PipeShare]) -> str:
+    """Return what a run would still take however fast its busiest pipe were, if that is much."""
+    others = [each for each in pipes if each.pipe is not pipe]
+    second = max(others, key=lambda each: each.busy, default=None)
+    if second is None or second.busy < MUCH:
+        return ""
+    return f" However fast it were, {second.name} alone would take {second.busy:.0%} of the cycles."
 
 
 def _mixed(

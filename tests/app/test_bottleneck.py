@@ -34,6 +34,12 @@ def test_a_pipe_that_is_always_busy_bounds_the_run() -> None:
     )
 
 
+def test_a_second_pipe_that_is_nearly_as_busy_is_named() -> None:
+    pipes = (pipe_share(Pipe.MTE2, 0.95), pipe_share(Pipe.M, 0.91), pipe_share(Pipe.FIX, 0.7))
+    shown = bottleneck([on_path(Cause.BUSY, Pipe.MTE2, 930)], pipes, WORK)
+    assert shown.endswith("However fast it were, M alone would take 91% of the cycles.")
+
+
 def test_lines_of_one_pipe_count_together_and_the_launch_not_at_all() -> None:
     path = [
         on_path(Cause.LAUNCH, None, 5000),
