@@ -41,6 +41,18 @@ def _finite(values: Values) -> str | None:
     return None if exponent < 0xFF else f"scale must be finite, not {values['scale']:#010x}"
 
 
+def _rows_in(boxes: str) -> Rule:
+    """Return the rule that a window has no more rows than a tile of so many boxes."""
+
+    def complaint(values: Values) -> str | None:
+        most = values[boxes] * BOX_ROWS
+        return (
+            None if values["rows"] <= most else f"rows must be at most {most}, not {values['rows']}"
+        )
+
+    return Rule(f"rows is at most 16 * {boxes}", complaint)
+
+
 _STAY = Rule("relu is 0 with int32", _integers_stay)
 _FLOATS = Rule(
     "convert is not int32",
@@ -49,22 +61,8 @@ _FLOATS = Rule(
     ),
 )
 _FINITE = Rule("scale is finite", _finite)
-_SOURCE_ROWS = Rule(
-    "rows is at most 16 * src_boxes",
-    lambda values: (
-        None
-        if values["rows"] <= values["src_boxes"] * BOX_ROWS
-        else f"rows must be at most {values['src_boxes'] * BOX_ROWS}, not {values['rows']}"
-    ),
-)
-_TARGET_ROWS = Rule(
-    "rows is at most 16 * l1_boxes",
-    lambda values: (
-        None
-        if values["rows"] <= values["l1_boxes"] * BOX_ROWS
-        else f"rows must be at most {values['l1_boxes'] * BOX_ROWS}, not {values['rows']}"
-    ),
-)
+_SOURCE_ROWS = _rows_in("src_boxes")
+_TARGET_ROWS = _rows_in("l1_boxes")
 
 
 def _scaled_sums(values: Values) -> str | None:
@@ -123,6 +121,12 @@ def _quant_fields(low: int) -> tuple[Field, ...]:
     )
 
 
+_WINDOW_FIELDS = (
+    view("view", 8, 2, "A rank-2 view."),
+    reg("xr", 18, "First row of the window."),
+    reg("xc", 23, "First column of the window."),
+    addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
+)
 _L1_FIELDS = (
     addr("l0c", 8, Space.L0C, "Element (0, 0) of the accumulator."),
     addr("l1", 28, Space.L1, "Element (0, 0) of the tile."),
@@ -157,10 +161,7 @@ FIX: tuple[Row, ...] = (
         f"as l0c_to_gm has them, with src_rows = 16 * src_boxes. {_FIX_DOC} The window must lie "
         "inside the view, whose elements must have the converted type's width.",
         (
-            view("view", 8, 2, "A rank-2 view."),
-            reg("xr", 18, "First row of the window."),
-            reg("xc", 23, "First column of the window."),
-            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
+            *_WINDOW_FIELDS,
             *_FIX_FIELDS,
         ),
         reads=(Space.L0C,),
@@ -175,10 +176,7 @@ FIX: tuple[Row, ...] = (
         "Does what l0c_to_gm_fix does with each FP32 number multiplied by scale before, rounded to "
         "nearest even.",
         (
-            view("view", 8, 2, "A rank-2 view."),
-            reg("xr", 18, "First row of the window."),
-            reg("xc", 23, "First column of the window."),
-            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
+            *_WINDOW_FIELDS,
             imm("rows", 48, 16, "Rows of the window.", least=1, most=8192),
             imm("cols", 64, 12, "Columns of the window.", least=1, most=MAD_LIMIT),
             imm("src_boxes", 76, 12, "Boxes of 16 rows of the tile in L0C.", least=1),
@@ -221,10 +219,7 @@ SCALED_FIX: tuple[Row, ...] = (
         "Does what l0c_to_gm_fix does with each sum multiplied before by the FP32 number of its column "
         "in FIXP, rounded to nearest even; sums that are integers are rounded to FP32 first.",
         (
-            view("view", 8, 2, "A rank-2 view."),
-            reg("xr", 18, "First row of the window."),
-            reg("xc", 23, "First column of the window."),
-            addr("l0c", 28, Space.L0C, "Element (0, 0) of the accumulator."),
+            *_WINDOW_FIELDS,
             addr("scales", 48, Space.FIXP, "First of cols numbers."),
             *_FIX_FIELDS,
             _sums_field(109),
