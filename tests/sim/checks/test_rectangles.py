@@ -100,13 +100,20 @@ def test_a_product_uses_the_rows_it_is_told_and_their_scales() -> None:
     assert used == {*range(32, 96), 96, 97, 128}
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.reads or r.writes], ids=lambda r: r.mnemonic)
+# The others around UB are held to the tiles that the machine works on.
+MOVERS = [
+    row
+    for row in ROWS
+    if row.mnemonic.removesuffix("_at") in EXAMPLES
+    or ({*row.reads, *row.writes} and Space.UB not in (*row.reads, *row.writes))
+]
+
+
+@pytest.mark.parametrize("row", MOVERS, ids=lambda row: row.mnemonic)
 def test_every_instruction_that_moves_data_has_rectangles(row: Row) -> None:
     mnemonic = row.mnemonic
     examples: dict[str, Any] = EXAMPLES
-    example = examples.get(mnemonic.removesuffix("_at"))
-    if example is None:
-        pytest.skip("around UB: held to the tiles that the machine works on")
+    example = examples[mnemonic.removesuffix("_at")]
     names = [f.name for f in BY_MNEMONIC[mnemonic].fields]
     each = make(mnemonic, **{name: example.get(name, 0) for name in names})
     found = rectangles(kernel_of(each), 0, ClusterCore.AIC)
