@@ -18,6 +18,7 @@ from ..ir.interp import select_entry
 from ..ir.node_check import check_nodes
 from ..ir.numerics.elements import Summation
 from ..ir.target import Target, load_target, machine_names
+from ..sim.progress import SILENT
 from .origin import Origins, Outputs
 from .rtl_cube import CubeAccount, Multiplier, account_of, engine_of
 from .scale_recording import recorder_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..ir.language import JITFunction
+    from ..sim.progress import Progress
     from ..sim.report import SimResult, TimelineEvent
     from ..sim.scales.stream import ScaleStream
     from ..traces.bundle import Bundle
@@ -57,7 +59,7 @@ def compile(  # noqa: A001 - the promised name
     """
     from ..codegen.lower import lower
 
-    bound = bind_dims(_program(program), _checked_bind(bind))
+    bound = bind_dims(checked_program(program), _checked_bind(bind))
     return lower(bound, load_target(machine), allow_mx_store=allow_mx_store).executable
 
 
@@ -83,7 +85,7 @@ def interpret(
     """
     from ..ir.interp import interpret_program
 
-    made, bound = _program(program), _checked_bind(bind)
+    made, bound = checked_program(program), _checked_bind(bind)
     return interpret_program(made, inputs, entry=entry, sum=sum, bind=bound)
 
 
@@ -102,6 +104,8 @@ def run(
     record_scales: bool = False,
     bind: Mapping[str, int] | None = None,
     max_cycles: int | None = None,
+    threads: int | None = None,
+    progress: Progress = SILENT,
 ) -> Result:
     """Run a program, compiled or not, on the machine model.
 
@@ -126,6 +130,9 @@ def run(
             `Result.scales`; needs functional execution.
         bind: Extents of dynamic dimensions by name, for those that no array has.
         max_cycles: Cycles that the run may take; one that takes more is a fault of the program.
+        threads: Threads of this computer that may compute outputs; by default all that numba may use,
+            where that is worth while. Results do not depend on it.
+        progress: Who is told of tasks that are checked and executed.
 
     Raises:
         UserError: For inputs that do not fit, an unknown entry or machine, or a fault of the program.
@@ -134,6 +141,7 @@ def run(
 
     _check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
     _check_budget(max_cycles, timing=timing)
+    _check_threads(threads)
     multiplier, summation = Multiplier.of(cube), Summation.of(sum)
     made, dims = _bound(executable_or_program, inputs or {}, entry, bind)
     executable, target, program = _executable(made, machine)
@@ -161,10 +169,15 @@ def run(
         cube=engine,
         scales=recorder,
         max_cycles=max_cycles,
+        threads=threads,
+        progress=progress,
     )
     account = None if engine is None else account_of(engine, found, target)
     types = entry_types(host)
-    arrays = {name: unpack_image(image, types[name]) for name, image in found.outputs.items()}
+    arrays = {
+        name: unpack_image(image, types[name], copied=False)
+        for name, image in found.outputs.items()
+    }
     outputs = Outputs(arrays, Origins(executable, host.name, scalars, found))
     options = {
         "entry": host.name,
@@ -312,6 +325,14 @@ def _check_budget(max_cycles: object, *, timing: bool) -> None:
         raise InputError(message)
 
 
+def _check_threads(threads: object) -> None:
+    if threads is None:
+        return
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        message = f"threads must be a whole number from 1 on, not {describe_given(threads)}"
+        raise InputError(message)
+
+
 def _checked_bind(bind: object) -> Mapping[str, int]:
     if bind is not None and not isinstance(bind, Mapping):
         message = f"bind must map dimension names to extents, not be {describe_given(bind)}"
@@ -329,7 +350,7 @@ def _bound(
             message = "bind must go with a program: the dimensions of an executable are constant"
             raise InputError(message)
         return given, {}
-    program = _program(given)
+    program = checked_program(given)
     if not bind and not dynamic_dims(program):
         return program, {}
     sizes = sizes_of_dims(program, select_entry(program, entry), inputs, bind)
@@ -357,7 +378,12 @@ def _as_array(given: Any) -> Any:
     return np.asarray(given) if isinstance(given, int | float) else given
 
 
-def _program(given: object) -> Program:
+def checked_program(given: object) -> Program:
+    """Return a program as it is compiled.
+
+    Raises:
+        IRTypeError: It is none.
+    """
     if isinstance(given, Program):
         check_nodes(given)
         return given

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from rich.console import Console
+
 MESSAGE = (
     "Compiling the machine model for this computer: half a minute, once. Later runs start at once."
 )
+"""What is said when numba compiles."""
 
 CUBE_MESSAGE = "Compiling the cube's Verilog for this computer: about 40 seconds, once. Later runs start at once."
 UNIT_MESSAGE = (
@@ -28,18 +31,19 @@ _MESSAGES = {
 
 @contextmanager
 def compilation_announced(stream: TextIO) -> Generator[None]:
-    """Within, say it once on `stream` when something starts that takes long, if it is a terminal.
+    """Within, say it once on `stream` when something starts that takes long.
 
-    That is numba when it compiles, and Verilator when it compiles the cube or the scale-decode unit.
-    What they find in their caches on disk is not compiled, so that most runs say nothing.
+    That is numba when it compiles, which also shows how far it has come if `stream` is a terminal, and
+    Verilator when it compiles the cube or the scale-decode unit. What they find in their caches on disk
+    is not compiled, so that most runs say nothing; nor is anything said to a stream in memory.
     """
-    if not stream.isatty():
-        yield
-        return
-    from numba.core import event as compiler_events
-
     from ..rtl.cosim.cache import builds_announced
+    from .compiling import compiling_shown
 
+    if not (stream.isatty() or _is_read(stream)):
+        with compiling_shown(stream, "", None):
+            yield
+        return
     announced: set[str] = set()
 
     def tell(build: str) -> None:
@@ -48,17 +52,24 @@ def compilation_announced(stream: TextIO) -> Generator[None]:
             print(message, file=stream, flush=True)
             announced.add(message)
 
-    class Announcer(compiler_events.Listener):
-        said = False
-
-        def on_start(self, event: object) -> None:
-            if not self.said:
-                print(MESSAGE, file=stream, flush=True)
-            self.said = True
-
-        def on_end(self, event: object) -> None:
-            pass
-
-    untyped: Any = compiler_events
-    with untyped.install_listener("numba:compile", Announcer()), builds_announced(tell):
+    with compiling_shown(stream, MESSAGE, console_on(stream)), builds_announced(tell):
         yield
+
+
+def _is_read(stream: TextIO) -> bool:
+    """Return whether somebody else may read a stream as it is written."""
+    try:
+        stream.fileno()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def console_on(stream: TextIO) -> Console | None:
+    """Return a console on a stream; None where no line can be drawn anew."""
+    if not stream.isatty():
+        return None
+    from rich.console import Console
+
+    console = Console(file=stream)
+    return console if console.is_terminal and not console.is_dumb_terminal else None

@@ -38,14 +38,15 @@ from .dtypes.formats import FLOAT_FORMATS, INTEGER_FORMATS
 from .errors import InputError
 from .expr import Expr, ScalarType, Var
 from .given import article, describe_given, show_shape
+from .memory_order import buffer_items, in_memory, memory_strides, strided, tensor_shape
 from .mx_binding import CompoundParam, axis_of_scales, bind_compound, compound_params_of
 from .numerics.mxarray import MXArray
 from .numerics.natural import NATURAL
 from .numerics.nz import nz_fault, nz_folds, nz_given_shapes, nz_logical_shape
 from .numerics.scales import pack_scales_a, pack_scales_b
-from .placement import NZ_BLOCKED_RANK, axis_positions, code_type, window_positions
+from .placement import NZ_BLOCKED_RANK, code_type
 from .suggest import near
-from .types import TensorLayout, TensorType, constant_dims
+from .types import TensorLayout, TensorType
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,19 +106,6 @@ Bound = BoundTensor | MXArray | Scalar
 """A launch argument."""
 
 
-def tensor_shape(type_: TensorType, what: str) -> tuple[int, ...]:
-    """Return a tensor's extents; `what` names the tensor in the error.
-
-    Raises:
-        InputError: When an extent is not a constant.
-    """
-    shape = constant_dims(type_.shape)
-    if shape is None:
-        message = f"{what} must have constant dimensions to be run, not symbolic ones"
-        raise InputError(message)
-    return shape
-
-
 def logical_shape(type_: TensorType, what: str = "The tensor") -> tuple[int, ...]:
     """Return the shape in which callers see a tensor: that before it was cut into boxes.
 
@@ -130,28 +118,6 @@ def logical_shape(type_: TensorType, what: str = "The tensor") -> tuple[int, ...
         rows, groups = shape[1] * BOX_ROWS, shape[2] * BOX_GROUPS
         return (rows, groups) if type_.layout is TensorLayout.MX_A_ZZ else (groups, rows)
     return shape
-
-
-def _memory_positions(type_: TensorType) -> npt.NDArray[np.int64] | None:
-    """Return each element's place in memory, or None where memory order is the given order."""
-    shape = tensor_shape(type_, "The tensor")
-    stride = constant_dims(type_.stride) or ()
-    is_boxed = type_.layout.is_mx or type_.layout is TensorLayout.NZ
-    if is_boxed or (type_.layout is TensorLayout.ND and not stride):
-        return None
-    positions = axis_positions(type_.layout, shape, stride)
-    return window_positions(positions, [slice(None)] * len(shape))
-
-
-def buffer_items(type_: TensorType) -> int:
-    """Return how many elements of memory a tensor spans, gaps of its strides included."""
-    places = _memory_positions(type_)
-    if places is not None:
-        return int(places.max(initial=-1)) + 1
-    count = 1
-    for dim in tensor_shape(type_, "The tensor"):
-        count *= dim
-    return count
 
 
 def empty_tensor(type_: TensorType) -> BoundTensor:
@@ -263,12 +229,10 @@ def bind_tensor(name: str, type_: TensorType, given: Any, *, copied: bool = True
     if array.shape not in _accepted_shapes(type_, shape) and not folded:
         message = f"{wanted}, not of shape {show_shape(array.shape)}"
         raise InputError(message, hint=_hint(type_, shape))
-    places = _memory_positions(type_)
-    if places is None:
+    strides = memory_strides(type_)
+    if strides is None:
         return BoundTensor(np.array(codes, copy=copied or None).reshape(-1), type_)
-    buffer = np.zeros(buffer_items(type_), codes.dtype)
-    buffer[places] = codes
-    return BoundTensor(buffer, type_)
+    return BoundTensor(in_memory(codes, type_, strides, copied=copied), type_)
 
 
 def _codes(array: npt.NDArray[Any], dtype: SimpleDType) -> npt.NDArray[Any] | None:
@@ -278,7 +242,7 @@ def _codes(array: npt.NDArray[Any], dtype: SimpleDType) -> npt.NDArray[Any] | No
     if array.dtype == NATURAL.get(dtype) or array.dtype == holder or is_void:
         if array.dtype.itemsize != holder.itemsize:
             return None
-        return np.ascontiguousarray(array).view(holder).reshape(array.shape)
+        return array.view(holder)
     return None
 
 
@@ -379,8 +343,15 @@ def image_bytes(type_: TensorType) -> int:
     return -(-buffer_items(type_) * type_.dtype.bits // _BYTE)
 
 
-def unpack_image(image: npt.NDArray[np.uint8] | bytes, type_: TensorType) -> npt.NDArray[Any]:
+def unpack_image(
+    image: npt.NDArray[np.uint8] | bytes, type_: TensorType, *, copied: bool = True
+) -> npt.NDArray[Any]:
     """Return a tensor from its bytes in global memory, as :func:`pack_image` made them.
+
+    Args:
+        image: The bytes.
+        type_: The tensor's type.
+        copied: Whether the array has memory of its own; else it may be that of `image`.
 
     Returns:
         An array in the logical shape, of :func:`natural_type`; an MX layout keeps box order.
@@ -398,7 +369,7 @@ def unpack_image(image: npt.NDArray[np.uint8] | bytes, type_: TensorType) -> npt
         bits = np.unpackbits(raw, count=count * dtype.bits, bitorder="little")
         parts = bits.reshape(count, dtype.bits)
         codes = np.packbits(parts, axis=1, bitorder="little").reshape(count)
-    return to_array(BoundTensor(codes, type_))
+    return to_array(BoundTensor(codes, type_), copied=copied)
 
 
 def _joined(codes: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -417,9 +388,12 @@ def _parted(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return codes
 
 
-def to_array(bound: BoundTensor) -> npt.NDArray[Any]:
-    """Return a tensor as callers see it: logical shape, natural type; a fresh array."""
+def to_array(bound: BoundTensor, *, copied: bool = True) -> npt.NDArray[Any]:
+    """Return a tensor as callers see it: logical shape, natural type; a fresh array if `copied`."""
     shape = logical_shape(bound.type)
-    places = _memory_positions(bound.type)
-    codes = bound.codes if places is None else bound.codes[places]
-    return np.array(codes).reshape(shape).view(natural_type(bound.type.dtype))
+    strides = memory_strides(bound.type)
+    codes = bound.codes
+    if strides is not None:
+        codes = strided(codes, tensor_shape(bound.type, "The tensor"), strides)
+    array = np.array(codes, copy=copied or None, order="C")
+    return array.reshape(shape).view(natural_type(bound.type.dtype))

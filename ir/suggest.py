@@ -9,12 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def near(word: object, known: Iterable[str], *, listed_in: str | None = None) -> str:
+def near(
+    word: object, known: Iterable[str], *, listed_in: str | None = None, all_of_them: bool = False
+) -> str:
     """Return a hint that lists what of `known` resembles `word`, or else all of it.
 
     Args:
         word: What was given.
         known: What is valid.
+        all_of_them: Whether all of it is listed in any case, the nearest first.
         listed_in: The page that lists all of a `known` that is too long to be told; the hint then says
             that it names the nearest only.
     """
@@ -23,5 +26,8 @@ def near(word: object, known: Iterable[str], *, listed_in: str | None = None) ->
     if listed_in is not None:
         nearest = f"the nearest are {', '.join(close)}" if close else "no name is near"
         return f"{nearest}; {listed_in} lists all"
+    if close and all_of_them and len(words) > 1:
+        ordered = [*close, *(each for each in words if each not in close)]
+        return f"did you mean {close[0]}? valid here: {', '.join(ordered)}"
     close = close or words
     return f"valid here: {', '.join(close)}"

@@ -58,6 +58,14 @@ source = "half of it is kept for others"
 status = "assumed"
 ```
 
+The pairs of types that the cube multiplies and those that a vector core converts are lists, of which a file gives the
+whole one; on the command line they are `--set mad_pairs=E4M3*E4M3,E2M1*E2M1`:
+
+```toml
+inherit = "a5"
+mad_pairs = [["E4M3", "E4M3"], ["E2M1", "E2M1"]]
+```
+
 `--machine mine.toml` names it, as does `MACHINE = "mine.toml"` in a kernel file beside it; `--set cores=4` changes a
 field for one run. A file may inherit from another file beside it, and so on. Unknown fields and impossible
 values are refused, as are values that do not go together: blocks of the second-level cache that are larger than the
@@ -332,7 +340,23 @@ def _compared(target: Target, base: Target) -> str:
         for name, rule in specs().items()
         if target.provenance[name] != base.provenance[name]
     )
-    return f"## {target.name}\n\nAll that it says itself; the rest is as on {base.name}.\n\n{_table(heading, rows)}"
+    return f"## {target.name}\n\n{_differences(target, base)}\n\n{_table(heading, rows)}"
+
+
+def _differences(target: Target, base: Target) -> str:
+    """Return which fields have another value than on a base, and what the table under it holds."""
+    others = [
+        f"`{name}` is {_text_of(getattr(target, name), rule)}, not "
+        f"{_text_of(getattr(base, name), rule)}"
+        for name, rule in specs().items()
+        if getattr(target, name) != getattr(base, name)
+    ]
+    differs = "; ".join(others) if others else "nothing"
+    return (
+        f"What differs from {base.name}: {differs}. The table has all that it says itself, those fields "
+        f"included for which it has the value of {base.name} by a source of its own; the rest is as on "
+        f"{base.name}."
+    )
 
 
 def _text_of(value: Value, rule: Spec) -> str:

@@ -1,7 +1,7 @@
 """The cores of a cluster at work: their memories, and the instructions that change what they hold.
 
-Data movements run in one jitted loop; it comes back to Python for a mad, whose engine may be
-anything, and for a fault.
+Data movements and the mads of the default engine run in one jitted loop; it comes back to Python for
+a mad whose engine may be anything, for what numpy does, and for a fault.
 """
 
 from __future__ import annotations
@@ -15,27 +15,12 @@ from ..codegen.isa.vocabulary import CoreKind
 from ..ir.numerics.elements import Summation
 from .datapaths import fixpipe, plain
 from .datapaths.actions import Action
-from .datapaths.drain import l0c_to_gm
-from .datapaths.fixpipe import fix_to_gm_ok, fix_to_l1_ok, fix_to_nz_ok, fix_to_ub_ok
+from .datapaths.cube import new_cube
 from .datapaths.kernels import CHECK, MOVE, REPORT, TRACK, Memory
-from .datapaths.l0 import mad_ok
-from .datapaths.l1 import (
-    gm_to_l1_boxes,
-    gm_to_l1_nz,
-    gm_to_l1_nz_boxes,
-    gm_to_l1_row,
-    gm_to_l1_scales,
-    l1_to_l0_boxes,
-    l1_to_l0_turned,
-    l1_to_scale,
-    l1_to_table,
-)
-from .datapaths.plain import plain_mad_ok
-from .datapaths.tails import l1_fill, l1_to_l0a_row, l1_to_scale_row
-from .faultcodes import UNWRITTEN, new_fault
-from .jit import compiled
-from .matmul import mad_mx
+from .faultcodes import PADDED, UNWRITTEN, new_fault
+from .matmul import NumericsCube, mad_mx
 from .memory import LocalMemory
+from .movements import new_accesses, run_movements
 from .vector import effects as vector
 from .vector.loop import run_vectors
 from .vector.plan import plan
@@ -55,26 +40,9 @@ if TYPE_CHECKING:
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
 
-_NZ, _ROW, _BOXES = (
-    int(action) for action in (Action.GM_TO_L1_NZ, Action.GM_TO_L1_ROW, Action.GM_TO_L1_BOXES)
-)
-_NZ_BOXES, _SCALE_ROWS = int(Action.GM_TO_L1_NZ_BOXES), int(Action.GM_TO_L1_SCALES)
-_L0_BOXES, _L0_TURNED, _TABLE = (
-    int(action) for action in (Action.L1_TO_L0_BOXES, Action.L1_TO_L0_TURNED, Action.L1_TO_TABLE)
-)
-_SCALE, _DRAIN, _MAD = (
-    int(action) for action in (Action.L1_TO_SCALE, Action.L0C_TO_GM, Action.MAD_MX)
-)
-_L1_FILL, _L0A_ROW, _SCALE_ROW = (
-    int(action) for action in (Action.L1_FILL, Action.L1_TO_L0A_ROW, Action.L1_TO_SCALE_ROW)
-)
-_PLAIN_MAD, _MAD_IF, _VECTOR = (
-    int(action) for action in (Action.MAD, Action.MAD_IF, Action.VECTOR)
-)
-_FIX_TO_GM, _FIX_TO_NZ, _FIX_TO_UB, _FIX_TO_L1 = (
-    int(action)
-    for action in (Action.FIX_TO_GM, Action.FIX_TO_NZ, Action.FIX_TO_UB, Action.FIX_TO_L1)
-)
+_MAD, _PLAIN_MAD, _VECTOR = int(Action.MAD_MX), int(Action.MAD), int(Action.VECTOR)
+_MOST_VIEWS = 64
+"""Tables of views that are kept, each of which belongs to a program and its buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +79,12 @@ class Core:
         self.local = LocalMemory(target)
         self.engine = engine
         self.scales = scales
+        is_ours = isinstance(engine, NumericsCube) and scales is None
+        self.cube = new_cube(
+            target, engine.order if isinstance(engine, NumericsCube) else order, ready=is_ours
+        )
+        self.gm = gm
+        self._placed: dict[int, tuple[Table, Table]] = {}
         self.memory = Memory(
             gm.data,
             gm.written,
@@ -121,6 +95,11 @@ class Core:
             self.local.bases,
             self.local.sizes,
         )
+
+    def is_compiled(self, decoded: Decoded) -> bool:
+        """Return whether compiled code does all that a kernel does."""
+        is_cube = decoded.kernel.core is CoreKind.AIC
+        return is_cube and self.cube.ready and decoded.action.max(initial=0) < _PLAIN_MAD
 
     def check_bounds(self, decoded: Decoded, stream: Stream, views: Table) -> Problem | None:
         """Return the first access of the stream, in program order, that leaves its memory."""
@@ -162,12 +141,14 @@ class Core:
         on_problem: Callable[[Problem], None],
     ) -> None:
         fault, place, quiet = new_fault(), 0, False
+        if mode != CHECK:
+            views = self._places_of(views)
         while place < len(order):
             record = int(order[place])
             operands = decoded.operands[stream.static[record]]
             now = TRACK if quiet else mode
             action = int(decoded.action[stream.static[record]])
-            if mode != CHECK and action == _MAD:
+            if mode != CHECK and action == _MAD and not self.cube.ready:
                 outcome = mad_mx(self.memory, operands, self.engine, fault, now)
                 done = outcome.done
                 if done and self.scales is not None:
@@ -186,6 +167,10 @@ class Core:
                 last = place
                 place = self._advance(decoded, stream, views, order, place, stop, fault, now)
                 done = fault[0] == 0
+                if fault[PADDED]:
+                    fault[PADDED] = 0
+                    on_problem(Problem(int(order[place]), tuple(fault.tolist()), padding=True))
+                    place += 1
                 assert place > last or not done or not quiet, "a movement is done or refused"
             quiet = False
             if not done:
@@ -196,6 +181,15 @@ class Core:
                     return
                 assert problem.fault[0] == UNWRITTEN, "only such reads can be passed over"
                 quiet = True
+
+    def _places_of(self, views: Table) -> Table:
+        """Return views with places in GM for addresses; blocks of a grid come with the same ones."""
+        found = self._placed.get(id(views))
+        if found is None or found[0] is not views:
+            if len(self._placed) >= _MOST_VIEWS:
+                self._placed.clear()
+            found = self._placed[id(views)] = views, self.gm.placed(views)
+        return found[1]
 
     def _advance(
         self,
@@ -212,7 +206,7 @@ class Core:
         records = order, place, stop, stream.static, stream.registers
         if decoded.kernel.core is CoreKind.AIC:
             tables = decoded.action, decoded.operands, views
-            return run_movements(*records, *tables, *self.memory, fault, mode)
+            return run_movements(*records, *tables, *self.memory, self.cube, fault, mode)
         tables = decoded.action, decoded.operands, self._plan(decoded), views
         return run_vectors(*records, *tables, *self.memory, fault, mode)
 
@@ -259,108 +253,3 @@ class Core:
         if vector.execute_compiled(self.memory, self._plan(decoded)[item], registers, mode):
             return True
         return vector.execute(self.memory, decoded.kernel.program[item], registers, fault, mode)
-
-
-@compiled
-def new_accesses(static: Line, registers: Table, action_of: Line) -> Line:
-    """Return the records that touch memory, but for those that do again what they did last.
-
-    Args:
-        static: The instruction of each record, int64 [d].
-        registers: What its registers held, int64 [d, 2].
-        action_of: The action of each instruction, int64 [n]; 0 for none.
-    """
-    found = np.empty(len(static), np.int64)
-    last = np.full(len(action_of), -1, np.int64)
-    used = 0
-    for record in range(len(static)):
-        item = static[record]
-        if action_of[item] == 0:
-            continue
-        before = last[item]
-        last[item] = record
-        if (
-            before >= 0
-            and registers[before, 0] == registers[record, 0]
-            and registers[before, 1] == registers[record, 1]
-        ):
-            continue
-        found[used] = record
-        used += 1
-    return found[:used]
-
-
-@compiled
-def run_movements(
-    order: Line,
-    place: int,
-    stop: int,
-    static: Line,
-    registers: Table,
-    action_of: Line,
-    operands: Table,
-    views: Table,
-    gm: npt.NDArray[np.uint8],
-    gm_written: npt.NDArray[np.uint8],
-    gm_written_base: int,
-    local: npt.NDArray[np.uint8],
-    words: npt.NDArray[np.uint32],
-    written: npt.NDArray[np.uint8],
-    bases: Line,
-    sizes: Line,
-    fault: Line,
-    mode: int,
-) -> int:
-    """Execute records from `order[place]` on; return where a mad, a fault or `stop` ended it."""
-    memory = Memory(gm, gm_written, gm_written_base, local, words, written, bases, sizes)
-    while place < stop:
-        record = order[place]
-        item = static[record]
-        action, op = action_of[item], operands[item]
-        r0, r1 = registers[record, 0], registers[record, 1]
-        if (action == _MAD or action >= _PLAIN_MAD) and mode != CHECK:
-            return place
-        if action == _MAD:
-            good = mad_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _NZ:
-            good = gm_to_l1_nz(memory, views, op, r0, r1, fault, mode)
-        elif action == _BOXES:
-            good = gm_to_l1_boxes(memory, views, op, r0, r1, fault, mode)
-        elif action == _NZ_BOXES:
-            good = gm_to_l1_nz_boxes(memory, views, op, r0, r1, fault, mode)
-        elif action == _ROW:
-            good = gm_to_l1_row(memory, views, op, r0, r1, fault, mode)
-        elif action == _SCALE_ROWS:
-            good = gm_to_l1_scales(memory, views, op, r0, r1, fault, mode)
-        elif action == _L0_BOXES:
-            good = l1_to_l0_boxes(memory, views, op, r0, r1, fault, mode)
-        elif action == _L0_TURNED:
-            good = l1_to_l0_turned(memory, views, op, r0, r1, fault, mode)
-        elif action == _SCALE:
-            good = l1_to_scale(memory, views, op, r0, r1, fault, mode)
-        elif action == _TABLE:
-            good = l1_to_table(memory, views, op, r0, r1, fault, mode)
-        elif action == _DRAIN:
-            good = l0c_to_gm(memory, views, op, r0, r1, fault, mode)
-        elif action == _L1_FILL:
-            good = l1_fill(memory, views, op, r0, r1, fault, mode)
-        elif action == _L0A_ROW:
-            good = l1_to_l0a_row(memory, views, op, r0, r1, fault, mode)
-        elif action == _SCALE_ROW:
-            good = l1_to_scale_row(memory, views, op, r0, r1, fault, mode)
-        elif action in (_PLAIN_MAD, _MAD_IF):
-            good = plain_mad_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _FIX_TO_GM:
-            good = fix_to_gm_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _FIX_TO_NZ:
-            good = fix_to_nz_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _FIX_TO_UB:
-            good = fix_to_ub_ok(memory, views, op, r0, r1, fault, mode)
-        elif action == _FIX_TO_L1:
-            good = fix_to_l1_ok(memory, views, op, r0, r1, fault, mode)
-        else:
-            good = True
-        if not good:
-            return place
-        place += 1
-    return place

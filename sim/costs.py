@@ -88,7 +88,12 @@ def gm_load_cycles(target: Target, *, size_bytes: int, rows: int) -> int:
         size_bytes: Bytes of the window.
         rows: Its runs of bytes that follow one another in GM (`Window.runs`).
     """
-    return ceil(size_bytes / target.gm_port_bytes_per_cycle + rows * target.gm_row_cycles)
+    return ceil(gm_transfer_time(target, size_bytes=size_bytes, rows=rows))
+
+
+def gm_transfer_time(target: Target, *, size_bytes: int, rows: int) -> float:
+    """Return the same before it is rounded up: the bytes at the port, and what their rows take."""
+    return size_bytes / target.gm_port_bytes_per_cycle + rows * target.gm_row_cycles
 
 
 def l1_load_cycles(target: Target, *, size_bytes: int, to: Space) -> int:

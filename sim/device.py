@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..ir.errors import InputError, SimulationFault
 from ..ir.numerics.elements import Summation
 from . import costs
 from .budget import launch_over_budget, over_budget, running_at
 from .checks import LaunchCheck, TaskCheck
-from .cluster import effects, fault_in, prepare
+from .checks.launches import buffers_used
+from .cluster import fault_in, prepare
 from .core import Core
 from .decode import PIPES
 from .diagnosis import deadlock, leftover_flags, overruns
-from .faultcodes import UNWRITTEN
-from .faults import padding_warning
+from .execution import LARGE, Checks, Work, in_block, threads_of_host
 from .matmul import NumericsCube
 from .memory import GlobalMemory, images_of
 from .pipes.l2 import L2
 from .pipes.tables import ACCOUNT_WORDS, CORES
 from .pipes.task_order import in_step, task_order
 from .pipes.timing import Job, run_all
+from .progress import SILENT
 from .report import CoreName, CoreRun, SimResult, TaskRun, Traffic
 from .scalar import DEFAULT_MAX_INSTRUCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from ..codegen.executable import Executable, HostProgram, Task, TaskGraph
+    from ..codegen.executable import Executable, HostProgram, TaskGraph
+    from ..ir.errors import SimulationFault
     from ..ir.target import Target
     from .cluster import Prepared
-    from .core import Problem
     from .matmul import CubeEngine
     from .pipes.timing import DeviceTiming, Program, Timing
+    from .progress import Progress
     from .scales.recorder import ScaleRecorder
 
     Bytes = npt.NDArray[np.uint8]
-
-
-class Checks(Enum):
-    """What becomes of a doubtful access or a flag left over."""
-
-    ERROR = "error"
-    WARN = "warn"
-    OFF = "off"
-
-    @classmethod
-    def of(cls, name: Checks | str) -> Checks:
-        """Return the choice called `name`.
-
-        Raises:
-            InputError: If there is none.
-        """
-        for choice in cls:
-            if isinstance(name, str | cls) and name in (choice, choice.value):
-                return choice
-        message = f"checks must be 'error', 'warn' or 'off', not {name!r}."
-        raise InputError(message)
 
 
 def simulate(
@@ -83,6 +62,8 @@ def simulate(
     scales: ScaleRecorder | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     max_cycles: int | None = None,
+    threads: int | None = None,
+    progress: Progress = SILENT,
 ) -> SimResult:
     """Run one launch of an entry.
 
@@ -99,8 +80,8 @@ def simulate(
             turns where they wait for each other; with it, in the order in which the pipes finish
             them, so that a missing flag shows.
         checks: Whether reads of never-written bytes, flags left over and what :mod:`.checks` finds
-            are faults, warnings or ignored. What leaves its memory, divides by zero or waits for ever
-            is always a fault.
+            are faults, warnings or ignored; local memories hold zeros when a task begins. What leaves
+            its memory, divides by zero or waits for ever is always a fault.
         warm: Whether inputs lie in the second-level cache before the launch, as far as they fit there;
             otherwise it is empty.
         sum: The order in which products meet the accumulator, for the default cube.
@@ -108,6 +89,9 @@ def simulate(
         scales: Who keeps the scales that every mad finds, if anyone.
         max_instructions: Instructions that each core may execute in a task, scalar ones included.
         max_cycles: Cycles that the launch may take, if there is a limit; without timing there is none.
+        threads: Threads of the host that may compute outputs, 1 or more; by default as many as numba
+            may use where that is worth while. Nothing that is found depends on it.
+        progress: Who is told how many tasks are checked and executed.
 
     Raises:
         InputError: If a buffer or a scalar is missing, unknown or of the wrong size, if tasks wait for
@@ -119,13 +103,16 @@ def simulate(
     order = task_order(graph.tasks)
     images = images_of(host, buffers) if functional else {}
     sizes = {buffer.name: buffer.size_bytes for buffer in graph.buffers}
-    gm = GlobalMemory(sizes, images, filled=functional)
-    options = _Options(functional, timing, Checks.of(checks), max_instructions, max_cycles, warm)
-    summation = Summation.of(sum)
-    cluster = Core(
-        target, gm, cube if cube is not None else NumericsCube(summation), scales, order=summation
+    gm = GlobalMemory(
+        sizes, images, filled=functional, lent=set(images) - _written(executable, graph)
     )
-    launch = _Launch(executable, graph, target, gm, cluster, options, scales)
+    options = _Options(
+        functional, timing, Checks.of(checks), max_instructions, max_cycles, warm, threads
+    )
+    summation = Summation.of(sum)
+    engine = cube if cube is not None else NumericsCube(summation)
+    core = partial(Core, target, gm, engine, scales, order=summation)
+    launch = _Launch(executable, graph, target, gm, core, options, scales, progress)
     launch.prepare()
     if timing:
         launch.time(host)
@@ -133,6 +120,16 @@ def simulate(
     if functional:
         launch.execute(order)
     return launch.result(order)
+
+
+def _written(executable: Executable, graph: TaskGraph) -> set[str]:
+    """Return the buffers that some task of a launch writes."""
+    return {
+        task.buffers[number]
+        for task in graph.tasks
+        for number, is_written in buffers_used(executable.kernels[task.kernel]).items()
+        if is_written
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +140,7 @@ class _Options:
     max_instructions: int
     max_cycles: int | None
     warm: bool
+    threads: int | None
 
 
 class _Launch:
@@ -154,23 +152,27 @@ class _Launch:
         graph: TaskGraph,
         target: Target,
         gm: GlobalMemory,
-        cluster: Core,
+        new_core: Callable[[], Core],
         options: _Options,
         scales: ScaleRecorder | None,
+        progress: Progress,
     ) -> None:
         self.executable = executable
         self.graph = graph
         self.target = target
         self.gm = gm
-        self.cluster = cluster
+        self.new_core = new_core
+        self.core = new_core()
         self.options = options
         self.scales = scales
+        self.progress = progress
         self.l2 = L2(gm.size, target.l2_block_bytes, target.l2_bytes, target.l2_line_bytes)
         self.warnings: dict[str, SimulationFault] = {}
         self.macs = self.instructions = 0
         self.moved: dict[str, int] = {}
         off = options.checks is Checks.OFF
         self.between = None if off else LaunchCheck(executable, graph.tasks)
+        self.is_disjoint = False
         self.programs: list[list[Program]] = []
         self.timed: DeviceTiming | None = None
         self._prepared = {
@@ -181,21 +183,25 @@ class _Launch:
     def prepare(self) -> None:
         """Find out what every task runs, and that it stays inside of its memories."""
         limit = self.options.max_instructions
+        self.progress.phase("checking tasks", len(self.graph.tasks))
         for task in self.graph.tasks:
             prepared = self._prepared[task.kernel]
             addresses = [self.gm.allocations[name].address for name in task.buffers]
-            with _in_block(task):
+            with in_block(task):
                 programs = [e.program(task, addresses, max_instructions=limit) for e in prepared]
                 for number, each in enumerate(programs):
-                    problem = self.cluster.check_bounds(each.decoded, each.stream, each.views)
+                    problem = self.core.check_bounds(each.decoded, each.stream, each.views)
                     if problem is not None:
                         raise fault_in(programs, number, problem)
                 self._check(len(self.programs), programs)
             self.programs.append(programs)
             for each, program in zip(prepared, programs, strict=True):
                 self._count(each, program)
+            self.progress.advance()
         if self.between is not None:
+            self.is_disjoint = True
             for fault in self.between.faults():
+                self.is_disjoint = False
                 self._doubt(fault)
 
     def time(self, host: HostProgram) -> None:
@@ -212,11 +218,12 @@ class _Launch:
             Job(programs, task.depends, in_step(task, self.target))
             for task, programs in zip(tasks, self.programs, strict=True)
         ]
+        self.progress.phase("counting cycles")
         self.timed = run_all(jobs, target=self.target, l2=self.l2)
         for task, programs, timed in zip(tasks, self.programs, self.timed.tasks, strict=True):
             if timed.began < 0:
                 continue
-            with _in_block(task):
+            with in_block(task):
                 if not timed.finished:
                     raise deadlock(programs, timed, cluster=self._cluster_of(timed))
                 for fault in leftover_flags(programs, timed):
@@ -237,7 +244,7 @@ class _Launch:
         index = running_at(timed, limit - launch)
         programs, task = self.programs[index], timed.tasks[index]
         cluster = self._cluster_of(task)
-        with _in_block(self.graph.tasks[index]):
+        with in_block(self.graph.tasks[index]):
             raise over_budget(programs, task, launch_cycles=launch, limit=limit, cluster=cluster)
 
     def _cluster_of(self, task: Timing) -> int | None:
@@ -253,17 +260,46 @@ class _Launch:
 
     def execute(self, order: Sequence[int]) -> None:
         """Let the instructions of all tasks have their effects."""
-        for index in order:
-            if self.scales is not None:
-                self.scales.task = index
-            timed = None if self.timed is None else self.timed.tasks[index]
-            with _in_block(self.graph.tasks[index]):
-                self._execute(self.programs[index], timed)
+        work = Work(
+            self.graph.tasks,
+            self.programs,
+            None if self.timed is None else self.timed.tasks,
+            self.target,
+            self.options.checks,
+        )
+        cycles = 0 if self.timed is None else self.timed.cycles
+        self.progress.phase("computing outputs", len(order), cycles=cycles)
+        threads = self._threads(work)
+        with closing(work.done(order, self.new_core, threads, self.scales)) as found:
+            for warnings, fault in found:
+                for name, warning in warnings.items():
+                    self.warnings.setdefault(name, warning)
+                if fault is not None:
+                    raise fault
+                self.progress.advance()
+
+    def _threads(self, work: Work) -> int:
+        """Return how many threads of the host compute outputs."""
+        wanted = self.options.threads
+        if wanted is None:
+            wanted = threads_of_host() if self.macs >= LARGE else 1
+        if wanted == 1 or self.scales is not None or not work.is_compiled(self.core):
+            return 1
+        return wanted if self._are_disjoint() else 1
+
+    def _are_disjoint(self) -> bool:
+        """Return whether no block of a grid touches in GM what another one writes."""
+        if self.between is not None:
+            return self.is_disjoint
+        check = LaunchCheck(self.executable, self.graph.tasks)
+        for index, programs in enumerate(self.programs):
+            check.add(index, programs)
+        return next(check.faults(), None) is None
 
     def result(self, order: Sequence[int]) -> SimResult:
         """Return what the launch found."""
         outputs = (
-            {name: self.gm.view(buffer).copy() for name, buffer in self.graph.outputs.items()}
+            {name: self.gm.released(buffer) for name, buffer in self.graph.outputs.items()}
             if self.options.functional
             else {}
         )
@@ -322,29 +358,6 @@ class _Launch:
             for warning in check.overruns():
                 self.warnings.setdefault(warning.message, warning)
 
-    def _execute(self, programs: Sequence[Program], timed: Timing | None) -> None:
-        def on_problem(number: int, problem: Problem) -> None:
-            if problem.padding:
-                kernel = programs[number].decoded.kernel
-                index = int(programs[number].stream.static[problem.record])
-                warning = padding_warning(kernel, index, problem.fault)
-                self.warnings.setdefault(f"{kernel.name} {index} padding", warning)
-            elif problem.fault[0] == UNWRITTEN:
-                self._doubt(fault_in(programs, number, problem))
-            else:
-                raise fault_in(programs, number, problem)
-
-        self.cluster.local.forget()
-        for number, records in effects(programs, timed, self.target):
-            self.cluster.execute(
-                programs[number].decoded,
-                programs[number].stream,
-                programs[number].views,
-                records,
-                track=self.options.checks is not Checks.OFF,
-                on_problem=partial(on_problem, number),
-            )
-
     def _doubt(self, fault: SimulationFault) -> None:
         """Raise, keep or drop a fault that `checks` decides about."""
         match self.options.checks:
@@ -365,18 +378,6 @@ class _Launch:
 
     def _timings(self) -> Sequence[Timing | None]:
         return [None] * len(self.programs) if self.timed is None else self.timed.tasks
-
-
-@contextmanager
-def _in_block(task: Task) -> Generator[None]:
-    """Tell with a fault in which block of a grid it happens."""
-    try:
-        yield
-    except SimulationFault as fault:
-        if task.blocks > 1:
-            where = f"it happens in block {task.block} of {task.blocks}"
-            fault.note = where if fault.note is None else f"{fault.note}; {where}"
-        raise
 
 
 def _accounts(cores: Sequence[CoreName], timed: DeviceTiming | None) -> npt.NDArray[np.int64]:

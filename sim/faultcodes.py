@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FAULT_WORDS: Final = 8
+PADDED: Final = 7
+"""The word of a record that is set by a mad which was done, but with the padding that the others tell."""
 
 
 class FaultCode(IntEnum):

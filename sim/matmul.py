@@ -1,22 +1,22 @@
 """The cube: what a mad multiplies, and who multiplies it.
 
-A mad is cut out of the L0 buffers as a dense tile and handed to a cube engine; the default engine
-is the block-scaled matmul of `ir.numerics`, another one may be hardware under simulation.
+A mad is cut out of the L0 buffers as a dense tile and handed to a cube engine, which may be hardware
+under simulation. The default engine is the block-scaled matmul of `ir.numerics`; its mads need not be
+cut out, since compiled code multiplies what lies in the buffers (`datapaths.cube`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ..codegen.isa.vocabulary import ElementType, MadInit
-from ..ir.dtypes import E1M2, DType
 from ..ir.dtypes.boxes import GROUP
 from ..ir.numerics.elements import Summation
-from ..ir.numerics.fast_matmul import is_wide, matmul_mx_tile
-from ..ir.numerics.tables import scale_table, value_table
+from ..ir.numerics.fast_matmul import matmul_mx
+from .datapaths.cube import DTYPES
 from .datapaths.kernels import REPORT
 from .datapaths.l0 import DIRTY, FAILED, load_tile, store_tile
 
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.uint8]
     Floats = npt.NDArray[np.float32]
     Line = npt.NDArray[np.int64]
-
-DTYPES: Final = {
-    ElementType.E4M3: DType.E4M3,
-    ElementType.E5M2: DType.E5M2,
-    ElementType.E2M1: DType.E2M1,
-    ElementType.E1M2: E1M2,
-}
-"""What each element type of the instruction set is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,21 +77,17 @@ class NumericsCube:
         self.order = order
 
     def multiply(self, tile: MadTile) -> Floats:
-        """Return `tile.start` plus the block-scaled product, in place."""
-        a_dtype, b_dtype = DTYPES[tile.a_type], DTYPES[tile.b_type]
-        matmul_mx_tile(
+        """Return `tile.start` plus the block-scaled product."""
+        return matmul_mx(
             tile.a,
             tile.a_scales,
             tile.b,
             tile.b_scales,
-            tile.start,
-            value_table(a_dtype),
-            value_table(b_dtype),
-            scale_table(),
-            is_wide(a_dtype, b_dtype),
-            self.order is Summation.SEQUENTIAL,
+            a_dtype=DTYPES[tile.a_type],
+            b_dtype=DTYPES[tile.b_type],
+            acc=tile.start,
+            sum=self.order,
         )
-        return tile.start
 
 
 @dataclass(frozen=True, slots=True)

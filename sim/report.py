@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ..codegen.isa.program import Instruction
+    from ..codegen.executable import Kernel
     from ..ir.errors import SimulationFault
     from .decode import Decoded
     from .pipes.timing import Timing
@@ -277,7 +277,7 @@ def _timeline_event(event: Any, run: TaskRun, part: CoreRun) -> TimelineEvent:
     if part.decoded.role[index] in (Role.SET, Role.WAIT):
         args |= {"flag": flag_text(int(part.decoded.flags[index]), part.core)}
     else:
-        args |= _operands(instruction, part.stream.registers[int(event["record"])].tolist())
+        args |= _operands(kernel, index, part.stream.registers[int(event["record"])].tolist())
     code = part.code[index]
     if code[BYTES] and (beside := int(event["end"] - event["start"] - code[OCCUPANCY])):
         args["memory_cycles"] = beside
@@ -302,13 +302,18 @@ def _timeline_event(event: Any, run: TaskRun, part: CoreRun) -> TimelineEvent:
     )
 
 
-def _operands(instruction: Instruction, registers: list[int]) -> dict[str, int | str]:
-    """Return field name to number, to a member's name, or to what the register held."""
-    values = iter(registers)
+def _operands(kernel: Kernel, index: int, registers: list[int]) -> dict[str, int | str]:
+    """Return field name to number, to a member's name, or to what the register held.
+
+    In place of a view stands the tensor that it is of, by its parameter's name.
+    """
+    instruction, values = kernel.program[index], iter(registers)
     shown: dict[str, int | str] = {}
     for each, value in zip(instruction.row.fields, instruction.values, strict=True):
         if each.kind is FieldKind.REG:
             shown[each.name] = next(values)
+        elif each.kind is FieldKind.VIEW:
+            shown["tensor"] = kernel.params[kernel.views[value].param].name
         elif each.enum is not None:
             shown[each.name] = each.enum(value).name.lower()
         else:

@@ -2,7 +2,9 @@
 
 Every bound is a closed form of counts. What a core does is summed over the cores that do any of it and
 divided by their number, since the busiest one has at least that much; what the cores share is summed over
-all of them. Heads of mads, start-ups, latencies and waiting are in no bound, nor is the launch.
+all of them. Heads of mads, start-ups, latencies and waiting are in no bound, nor is the launch. Bytes of
+global memory count twice: at the port that loads and stores share, and on the pipe that moves them, one
+transfer after the other, where each of their rows takes a while beside its bytes.
 
 A run takes whole cycles, so a bound is rounded up. Before that it is made smaller by a part of itself.
 For what a core has for itself that is `ROUNDING`, far more than sums of floats can be wrong by. For what is
@@ -24,6 +26,7 @@ import numpy as np
 from ..codegen.isa.vocabulary import ElementType, Pipe, PlainType, TimingClass
 from . import costs
 from .vector.costs import all_steps_cycles
+from .windows import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,6 +51,8 @@ class Bound(Enum):
     MTE1 = "MTE1"
     DRAIN = "drain"
     VECTOR = "vector"
+    LOADS = "GM loads"
+    STORES = "UB stores"
     PORT = "GM port"
     L2 = "L2"
     HBM = "HBM"
@@ -64,7 +69,11 @@ class Column(IntEnum):
     """Rows of L0C, each at its least time or that of its bytes."""
     VECTOR_CYCLES = 3
     """Steps of vector instructions."""
-    GM_BYTES = 4
+    LOAD_CYCLES = 4
+    """Bytes from global memory over the port's bandwidth, and what their rows take."""
+    STORE_CYCLES = 5
+    """The same of bytes from UB to global memory."""
+    GM_BYTES = 6
     """Bytes from and to global memory."""
 
 
@@ -73,6 +82,14 @@ _OF_A_CORE: Final = {
     Bound.MTE1: Column.MTE1_CYCLES,
     Bound.DRAIN: Column.DRAIN_CYCLES,
     Bound.VECTOR: Column.VECTOR_CYCLES,
+    Bound.LOADS: Column.LOAD_CYCLES,
+    Bound.STORES: Column.STORE_CYCLES,
+}
+
+
+_MOVES: Final = {
+    TimingClass.GM_LOAD: Column.LOAD_CYCLES,
+    TimingClass.UB_STORE: Column.STORE_CYCLES,
 }
 
 
@@ -112,6 +129,10 @@ def instruction_work(kernel: Kernel, target: Target) -> Work:
             table[index, column] = amount
         if each.row.has("view"):
             table[index, Column.GM_BYTES] = moved[index]
+        if each.row.timing in _MOVES:
+            rows = window_of(each, kernel.views[each["view"]]).runs
+            time = costs.gm_transfer_time(target, size_bytes=int(moved[index]), rows=rows)
+            table[index, _MOVES[each.row.timing]] = time
     return table
 
 

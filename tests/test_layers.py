@@ -17,6 +17,7 @@ MAY_IMPORT = {
         "ir.dtypes",
         "ir.numerics",
         "ir.errors",
+        "ir.jit",
         "traces",
     },
     "rtl": {"rtl", "codegen.isa", "ir.target", "ir.dtypes", "ir.errors", "traces"},

@@ -55,8 +55,9 @@ def test_public_names_load_on_first_use(tmp_path: Path) -> None:
         "assert set(scalebox.__all__) <= set(dir(scalebox))\n"
         "print(sorted(name for name in names if callable(names[name])))"
     )
-    expected = ["Comparison", "Executable", "Result", "compare", "compile", "interpret", "run"]
-    assert in_child(code, tmp_path) == str(expected)
+    types = ["Comparison", "Executable", "Result", "SweepRow"]
+    calls = ["compare", "compile", "interpret", "run", "sweep"]
+    assert in_child(code, tmp_path) == str(types + calls)
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

@@ -213,7 +213,7 @@ class CallParser:
             raise self._context.error(InvalidOperationError, message, value)
         if part.read is not None:
             return part.read(found)
-        article = "an" if part.kind.__name__[0] in "AEIOU" else "a"
+        article = "an" if part.kind.__name__[0] in "AEIOUaeiou" else "a"
         wanted = f"{article} {part.kind.__name__}"
         message = f"pl operation {written!r}: {name} must be {wanted}, not {describe(found)}"
         hint = members(part.kind, part.refused)

@@ -29,10 +29,14 @@ class Parameters:
     values: dict[str, int] = field(default_factory=dict[str, int])
     dims: dict[str, int] = field(default_factory=dict[str, int])
 
-    def get(self, name: str, default: int) -> int:
+    def get(self, name: str, default: int, least: int | None = None) -> int:
         """Return the value of a parameter and remember that the file asked for it."""
-        self.values[name] = _number(name, self.overrides.get(name, default))
-        return self.values[name]
+        value = _number(name, self.overrides.get(name, default))
+        if least is not None and value < least:
+            message = f"The parameter {name} must be at least {least}, not {value}"
+            raise InputError(message)
+        self.values[name] = value
+        return value
 
     def sizes(self, dims: Iterable[str]) -> Mapping[str, int]:
         """Return the extents that overrides give to dimensions of these names."""
@@ -47,7 +51,7 @@ class Parameters:
             if name not in self.values and name not in self.dims:
                 message = f"The kernel file has no parameter {name!r}"
                 declared = f'{name} = pl.param("{name}", 64) in the file makes one, 64 by default'
-                hint = near(name, self.values) if self.values else declared
+                hint = near(name, self.values, all_of_them=True) if self.values else declared
                 raise InputError(message, hint=hint)
 
 
@@ -81,18 +85,19 @@ def param_overrides(overrides: Mapping[str, int | str]) -> Generator[Parameters]
     record.check_all_used()
 
 
-def param(name: str, default: int) -> int:
+def param(name: str, default: int, *, least: int | None = None) -> int:
     """Return an integer of a kernel file that `--param name=value` replaces.
 
     Args:
         name: What the command line calls it.
         default: Its value when nothing replaces it.
+        least: The smallest value that `--param` may give it, if the file needs one.
 
     Raises:
-        InputError: If the default or the replacement is no integer.
+        InputError: If the default or the replacement is no integer, or the replacement too small.
     """
     if isinstance(default, bool) or not isinstance(default, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"The default of pl.param({name!r}, …) must be an integer, not {default!r}"
         raise InputError(message, caller_span())
     record = _active.get()
-    return record.get(name, default) if record is not None else default
+    return record.get(name, default, least) if record is not None else default

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from ..cast_mode import CastMode
 from ..dtypes.formats import FloatFormat
+from ..jit import compiled
 from .cast import cast_format
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def form_of(dtype: SimpleDType) -> Form:
     return words
 
 
-@numba.njit(cache=True)
+@compiled
 def cast_row(words: Words, form: Form, goal: Form, mode: int, out: Words) -> bool:
     """Put the codes of another dtype into `out`.
 
@@ -93,13 +93,13 @@ def cast_row(words: Words, form: Form, goal: Form, mode: int, out: Words) -> boo
     return good
 
 
-@numba.njit(cache=True)
+@compiled
 def goes_by_float64(goal: Form, mode: int) -> bool:
     """Return whether :func:`float32_to_integers` casts to a dtype in a mode of rounding."""
     return not goal[_IS_FLOAT] and goal[_MOST] <= _INT32_MAX and mode != _ODD
 
 
-@numba.njit(cache=True)
+@compiled
 def float32_to_integers(
     numbers: npt.NDArray[np.float32], goal: Form, mode: int, out: npt.NDArray[np.int64]
 ) -> None:
@@ -137,7 +137,7 @@ def float32_to_integers(
         out[i] = np.int32(whole[i]) if numbers[i] == numbers[i] else np.int32(0)
 
 
-@numba.njit(cache=True)
+@compiled
 def _taken_apart(word: np.uint64, form: Form) -> tuple[bool, np.uint64, int, bool, bool]:
     """Return sign, magnitude, exponent, and whether it is infinite or NaN; then magnitude is 0."""
     one = np.uint64(1)
@@ -161,7 +161,7 @@ def _taken_apart(word: np.uint64, form: Form) -> tuple[bool, np.uint64, int, boo
     return negative, np.uint64(significand), exponent, is_infinite, is_nan
 
 
-@numba.njit(cache=True)
+@compiled
 def _length(magnitude: np.uint64) -> int:
     """Return the bits of a number; 0 for 0."""
     length, step = 0, 32
@@ -173,7 +173,7 @@ def _length(magnitude: np.uint64) -> int:
     return length + (1 if magnitude else 0)
 
 
-@numba.njit(cache=True)
+@compiled
 def _rounded(negative: bool, magnitude: np.uint64, shift: int, mode: int) -> np.uint64:
     """Return a magnitude divided by 2^shift and rounded; to the left it must have room."""
     if shift <= 0:
@@ -198,7 +198,7 @@ def _rounded(negative: bool, magnitude: np.uint64, shift: int, mode: int) -> np.
     return quotient + np.uint64(1) if up else quotient
 
 
-@numba.njit(cache=True)
+@compiled
 def _to_float(
     negative: bool, magnitude: np.uint64, exponent: int, is_infinite: bool, goal: Form, mode: int
 ) -> np.uint64:
@@ -223,7 +223,7 @@ def _to_float(
     return np.uint64(code | goal[_SIGN]) if negative else np.uint64(code)
 
 
-@numba.njit(cache=True)
+@compiled
 def _to_integer(
     negative: bool, magnitude: np.uint64, exponent: int, is_infinite: bool, goal: Form, mode: int
 ) -> np.uint64:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
 from ..dtypes import DType
+from ..jit import compiled
 from .arguments import as_codes
 from .parts import LEAST_NORMAL, SUBNORMAL_EXPONENT
 from .tables import decode_table
@@ -43,7 +43,7 @@ def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
     return out.view(np.float32)
 
 
-@numba.njit(cache=True)
+@compiled
 def _gather(
     codes: npt.NDArray[Any], table: npt.NDArray[np.uint32], out: npt.NDArray[np.uint32]
 ) -> None:
@@ -51,7 +51,7 @@ def _gather(
         out[i] = table[codes[i]]
 
 
-@numba.njit(cache=True)
+@compiled
 def _shift(
     codes: npt.NDArray[np.uint8], table: npt.NDArray[np.uint32], out: npt.NDArray[np.uint32]
 ) -> None:
@@ -63,7 +63,7 @@ def _shift(
         out[i] = first if code == 0 else last if code == 255 else ordinary
 
 
-@numba.njit(cache=True)
+@compiled
 def dequantize(
     elements: npt.NDArray[np.uint8],
     scales: npt.NDArray[np.uint8],

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from ..dtypes import BFloat16, Float16
 from ..dtypes.formats import FLOAT_FORMATS
+from ..jit import compiled
 from .elements import FLOAT32_NAN
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _ANCHOR = (_BIAS + _HALF.emin - _HALF.mantissa_bits + _MANTISSA) << _MANTISSA
 """float32 bits of a number beside which a float32 counts in units of Float16's subnormals."""
 
 
-@numba.njit(cache=True)
+@compiled
 def float16_to_float32(codes: Halves, out: Words) -> None:
     """Put the float32 bits of Float16 codes into `out`; every NaN is 0x7FC00000."""
     for i in range(codes.size):
@@ -60,7 +60,7 @@ def float16_to_float32(codes: Halves, out: Words) -> None:
         out[i] = np.uint32(FLOAT32_NAN) if magnitude > np.uint32(_HALF_INFINITY) else bits
 
 
-@numba.njit(cache=True)
+@compiled
 def bfloat16_to_float32(codes: Halves, out: Words) -> None:
     """Put the float32 bits of BFloat16 codes into `out`; every NaN is 0x7FC00000."""
     for i in range(codes.size):
@@ -69,7 +69,7 @@ def bfloat16_to_float32(codes: Halves, out: Words) -> None:
         out[i] = np.uint32(FLOAT32_NAN) if is_nan else bits
 
 
-@numba.njit(cache=True)
+@compiled
 def float32_to_float16(bits: Words, out: Halves) -> None:
     """Round float32, given as bits, to Float16 codes, as `convert.float32_to_float16`."""
     for i in range(bits.size):
@@ -88,7 +88,7 @@ def float32_to_float16(bits: Words, out: Halves) -> None:
         out[i] = np.uint16(code)
 
 
-@numba.njit(cache=True)
+@compiled
 def float32_to_bfloat16(bits: Words, out: Halves) -> None:
     """Round float32, given as bits, to BFloat16 codes, as `convert.float32_to_bfloat16`."""
     for i in range(bits.size):
@@ -99,7 +99,7 @@ def float32_to_bfloat16(bits: Words, out: Halves) -> None:
         out[i] = np.uint16(code)
 
 
-@numba.njit(cache=True)
+@compiled
 def canonical_float32(bits: Words, out: Words) -> None:
     """Copy float32 bits; every NaN becomes 0x7FC00000."""
     for i in range(bits.size):
@@ -107,7 +107,7 @@ def canonical_float32(bits: Words, out: Words) -> None:
         out[i] = np.uint32(FLOAT32_NAN) if is_nan else bits[i]
 
 
-@numba.njit(cache=True)
+@compiled
 def float64_to_float32(values: Doubles, is_final: bool, out: Words) -> None:
     """Round float64 to float32 bits: to nearest even, or else to odd.
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 
 from ..dtypes import DType
 from ..dtypes.boxes import GROUP
 from ..dtypes.formats import FloatFormat, IntegerFormat, format_of
+from ..jit import compiled
 from .block_format import BlockFormat, InfinityPolicy, ScaleRule
 from .elements import block_exponent
 from .parts import LEAST_NORMAL, SUBNORMAL_EXPONENT
@@ -84,7 +84,7 @@ class Recipe(NamedTuple):
     """2^(bits - 1)."""
 
 
-@numba.njit(cache=True)
+@compiled
 def recipe_from(numbers: npt.NDArray[np.float64]) -> Recipe:
     """Return a recipe whose parts, in order, are given as numbers, for compiled code."""
     return Recipe(
@@ -166,7 +166,7 @@ def recipe_of(form: BlockFormat, rule: ScaleRule, infinity: InfinityPolicy) -> R
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def _quantize_rows(
     bits: npt.NDArray[np.uint32],
     block: int,
@@ -178,7 +178,7 @@ def _quantize_rows(
         quantize_row(bits[row], block, recipe, codes[row], scales[row])
 
 
-@numba.njit(cache=True)
+@compiled
 def quantize_row(
     bits: npt.NDArray[np.uint32],
     block: int,
@@ -222,7 +222,7 @@ def quantize_row(
             scales[group] = _any_group(bits[first:last], recipe, codes[first:last])
 
 
-@numba.njit(cache=True)
+@compiled
 def _quantize_columns(
     bits: npt.NDArray[np.uint32],
     block: int,
@@ -265,7 +265,7 @@ def _quantize_columns(
                             codes[plane, first + k, left + j] = column_codes[k]
 
 
-@numba.njit(cache=True)
+@compiled
 def _scale_of(top: Integer, recipe: Recipe) -> Integer:
     """Return the scale code of a group whose largest magnitude has the finite bits `top`."""
     if top == 0:
@@ -299,7 +299,7 @@ def _scale_of(top: Integer, recipe: Recipe) -> Integer:
     return min(max(leading + up - recipe.emax, 0), _MAX_SCALE)
 
 
-@numba.njit(cache=True)
+@compiled
 def _any_group(
     source: npt.NDArray[np.uint32], recipe: Recipe, codes: npt.NDArray[np.uint8]
 ) -> Integer:
@@ -321,7 +321,7 @@ def _any_group(
     return scale
 
 
-@numba.njit(cache=True)
+@compiled
 def _float_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     """Round one source the short way, for a floating element."""
     quotient = _quotient(pattern, scale)
@@ -334,7 +334,7 @@ def _float_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     return np.uint8(np.int32(code | np.int32(sign)))
 
 
-@numba.njit(cache=True)
+@compiled
 def _integer_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     """Round one source the short way, for an integer element."""
     steps = _steps(_quotient(pattern, scale), np.int32((recipe.emin + _BIAS) << _MANTISSA))
@@ -343,7 +343,7 @@ def _integer_code(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     return np.uint8(-steps if is_negative else steps)
 
 
-@numba.njit(cache=True)
+@compiled
 def _quotient(pattern: Integer, scale: Integer) -> Integer:
     """Return float32 bits of |source| / 2^(scale - 127), or of something next to 0 where tiny."""
     magnitude = np.int32(pattern & np.uint32(_MAGNITUDE))
@@ -351,7 +351,7 @@ def _quotient(pattern: Integer, scale: Integer) -> Integer:
     return max(shifted, np.int32(0))
 
 
-@numba.njit(cache=True)
+@compiled
 def _steps(quotient: Integer, step: Integer) -> Integer:
     """Return how many steps a quotient is, rounded to even by one float32 addition.
 
@@ -363,7 +363,7 @@ def _steps(quotient: Integer, step: Integer) -> Integer:
     return np.int32(total.view(np.int32) - anchor)
 
 
-@numba.njit(cache=True)
+@compiled
 def _round_one(pattern: Integer, scale: Integer, recipe: Recipe) -> Integer:
     """Round one source in integers, whatever it is and whatever the scale."""
     negative = pattern >> 31

@@ -195,11 +195,25 @@ def matmul(a: MXArray, b: MXArray) -> npt.NDArray[np.float32]:
     """
     check_operands(a, b)
     form = block_format_of(a.dtype)
-    is_compiled = form.block == GROUP and not form.has_tensor_scale
-    if not is_compiled or math.prod(a.shape) * b.shape[1] < COMPILED_FROM:
+    if math.prod(a.shape) * b.shape[1] < COMPILED_FROM:
         return matmul_arrays(a, b)
     from . import fast_matmul
 
+    element = a.dtype.element
+    if a.tensor_scale is not None and b.tensor_scale is not None:
+        if not fast_matmul.has_exact_groups(element, form.block):
+            return matmul_arrays(a, b)
+        return fast_matmul.matmul_groups(
+            a.elements,
+            a.scales,
+            b.elements,
+            b.scales,
+            element=element,
+            block=form.block,
+            tensor_scale=(a.tensor_scale, b.tensor_scale),
+        )
+    if form.block != GROUP:
+        return matmul_arrays(a, b)
     return fast_matmul.matmul_mx(
         a.elements,
         a.scales,

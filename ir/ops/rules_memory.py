@@ -399,10 +399,10 @@ def is_row_of_scales(tile: TileType, layout: TensorLayout) -> bool:
 
 def scale_hint(layout: TensorLayout) -> str:
     """Return how a scale tensor comes to be in `layout`."""
-    side = "left" if layout is TensorLayout.MX_A_ZZ else "right"
+    side, axis = ("left", 1) if layout is TensorLayout.MX_A_ZZ else ("right", 0)
     return (
         f"annotate the {side} operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.{layout.name}] "
-        "and give their bytes in box order"
+        f"and give their bytes in box order; pl.quant_mx makes them with group_axis={axis}"
     )
 
 

@@ -59,7 +59,11 @@ def _product_type(site: CallSite, *, first: int) -> TileType:
     try:
         check_pair(lhs.dtype, rhs.dtype)
     except IRTypeError as error:
-        hint = "pl.cast converts a tile in Vec; MX elements are multiplied by pl.matmul_mx"
+        hint = (
+            "pl.cast converts a tile in Vec; one that leaves Acc becomes what "
+            "pl.move(…, target_memory=pl.Mem.Mat, dtype=…) says, else it stays FP32; "
+            "MX elements are multiplied by pl.matmul_mx"
+        )
         raise site.type_error(error.message, hint) from error
     ones = (index(1),) * (len(lhs.shape) - _RANK)
     lhs, rhs = matrix(site, "lhs", lhs), matrix(site, "rhs", rhs)

@@ -97,7 +97,15 @@ def _too_much(space: MemorySpace, buffers: list[Buffer], beyond: Buffer) -> IRVa
         f"{space.name} buffer usage must be at most the {limit} bytes of {MEMORIES[space][0]}, not "
         f"{wanted} bytes: {listed}"
     )
-    return IRValueError(message, beyond.span, hint="use smaller tiles or fewer stages")
+    largest = max(crowd, key=lambda b: b.size_bytes)
+    if largest.size_bytes <= limit:
+        return IRValueError(message, beyond.span, hint="use smaller tiles or fewer stages")
+    parts = -(-largest.size_bytes // limit)
+    hint = (
+        f"{_names(largest)} alone has {largest.size_bytes} bytes, of which {limit} fit: work on it in "
+        f"tiles of at most 1/{parts} of it"
+    )
+    return IRValueError(message, largest.span, hint=hint)
 
 
 def _names(buffer: Buffer) -> str:

@@ -233,7 +233,9 @@ def number_places(static: Line, registers: Table, matters: Line) -> tuple[Line, 
         if table[slot] < 0:
             if used == len(found):
                 grown = np.empty((used * 2, 3), np.int64)
-                grown[:used] = found
+                for row in range(used):
+                    for column in range(3):
+                        grown[row, column] = found[row, column]
                 found = grown
             found[used, 0], found[used, 1], found[used, 2] = item, r0, r1
             table[slot] = used

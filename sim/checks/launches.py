@@ -50,8 +50,10 @@ class LaunchCheck:
 
     def __init__(self, executable: Executable, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
-        self._launches = _launches(tasks)
-        access = {n: _used(executable.kernels[n]) for n in sorted({each.kernel for each in tasks})}
+        self._launches = launches_of(tasks)
+        access = {
+            n: buffers_used(executable.kernels[n]) for n in sorted({each.kernel for each in tasks})
+        }
         self._groups = _unordered(tasks, self._launches, access)
         self._contested: dict[int, set[str]] = {}
         for launches, buffers in self._groups.items():
@@ -140,7 +142,7 @@ def _hint(is_same_grid: bool) -> str:
     return "let the later launch depend on the earlier one"
 
 
-def _launches(tasks: Sequence[Task]) -> list[int]:
+def launches_of(tasks: Sequence[Task]) -> list[int]:
     """Return the launch of each task; one begins with each first block."""
     found: list[int] = []
     for task in tasks:
@@ -149,12 +151,12 @@ def _launches(tasks: Sequence[Task]) -> list[int]:
     return found
 
 
-def _used(kernel: Kernel) -> dict[int, bool]:
+def buffers_used(kernel: Kernel) -> dict[int, bool]:
     """Return the numbers of the tensors that the instructions of a kernel touch, and if they write.
 
     It stays with the kernel.
     """
-    kept = kernel.kept.get(_used)
+    kept = kernel.kept.get(buffers_used)
     if kept is not None:
         return cast("dict[int, bool]", kept)
     order = {id(param): number for number, param in enumerate(kernel.tensors)}
@@ -164,7 +166,7 @@ def _used(kernel: Kernel) -> dict[int, bool]:
             if each.row.has("view"):
                 number = order[id(kernel.params[kernel.views[each["view"]].param])]
                 found[number] = found.get(number, False) or Space.GM in each.row.writes
-    kernel.kept[_used] = found
+    kernel.kept[buffers_used] = found
     return found
 
 

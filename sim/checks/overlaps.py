@@ -57,7 +57,8 @@ def find_conflicts(places: Table, most: int) -> Table:
                 continue
             if used == len(pairs):
                 grown = np.empty((used * 2, 2), np.int64)
-                grown[:used] = pairs
+                for pair in range(used):
+                    grown[pair, 0], grown[pair, 1] = pairs[pair, 0], pairs[pair, 1]
                 pairs = grown
             pairs[used, 0], pairs[used, 1] = other[OWNER], this[OWNER]
             used += 1

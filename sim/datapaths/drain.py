@@ -22,6 +22,7 @@ from .kernels import (
     TRACK,
     Memory,
     local_ok,
+    masks_at,
     unwritten,
     window_ok,
 )
@@ -120,8 +121,9 @@ def l0c_to_gm(
                         unwritten(memory, SPACE.l0c, place + i * 4, row, first + i, fault)
                         return False
             _store_line(memory, place, target, count, step * width, width, convert)
-            if mode >= TRACK and target >= memory.gm_written_base:
-                _mark_line(memory, target - memory.gm_written_base, count, step * width, width)
+            hidden = masks_at(memory, target)
+            if mode >= TRACK and hidden >= 0:
+                _mark_line(memory, hidden, count, step * width, width)
     return True
 
 

@@ -180,8 +180,8 @@ def _put_gm(memory: Memory, codes: Codes, first: int, strides: tuple[int, int], 
     """Write codes to GM, from byte `first` on, `strides` bytes apart along either axis."""
     kind, shape = codes.dtype, codes.shape
     np.ndarray(shape, kind, memory.gm, first, strides)[:] = codes
-    if mode >= TRACK and first >= memory.gm_written_base:
-        hidden = first - memory.gm_written_base
+    hidden = first - memory.gm_written_base
+    if mode >= TRACK and 0 <= hidden < len(memory.gm_written):
         masks = np.ndarray(shape, kind, memory.gm_written, hidden, strides)
         masks[:] = WRITTEN[kind.itemsize]
 

@@ -16,6 +16,7 @@ import numpy as np
 from ...codegen.isa.vocabulary import Space
 from ..faultcodes import LOCAL_RANGE, SUBBYTE, UNWRITTEN, VIEW_RANGE
 from ..jit import inner, lean
+from .moves import RUN, copy_bytes, fill_bytes, meet_runs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,12 +47,15 @@ SPACE: Final = Spaces(*(int(space) for space in Space))
 UNIT: Final = 32
 """Bytes that a register counts where it tells a distance in L1; without one it reads as 0."""
 
+ROOM: Final = 1 << 15
+"""Bytes behind all local memories in which a kernel may work."""
+
 CHECK, MOVE, TRACK, REPORT = 0, 1, 2, 3
 """Modes: check bounds only; move bytes; move written masks too; and report what reaches a result
 without ever having been written."""
 
 BASE, OFFSET, BITS, RANK, DIMS, STRIDES, VIEW_WORDS = 0, 1, 2, 3, 4, 9, 14
-"""Columns of a bound view: byte address of the buffer, offset in elements, bits of an element,
+"""Columns of a bound view: byte address of the buffer (to execute, its place in `gm`), offset in elements, bits of an element,
 rank, five dimensions and five strides in elements."""
 
 
@@ -85,13 +89,16 @@ def unwritten(memory: Memory, space: int, place: int, row: int, column: int, fau
     fault[3], fault[4] = row, column
 
 
-@inner
-def was_written(masks: Bytes) -> bool:
-    """Return whether all of these bytes were written; a loop without a way out goes many at once."""
-    met = np.uint8(0xFF)
-    for mask in masks:
-        met &= mask
-    return met == 0xFF
+@lean
+def all_written(written: Bytes, place: int, size: int) -> bool:
+    """Return whether `size` bytes were written; a loop without a way out goes many at once."""
+    runs = size // RUN
+    if runs and meet_runs(written, place, runs) != -1:
+        return False
+    here, mask = np.uintp(place), np.uint8(0xFF)
+    for i in range(np.uintp(runs * RUN), np.uintp(size)):
+        mask &= written[here + i]
+    return mask == 0xFF
 
 
 @lean
@@ -122,22 +129,6 @@ def whole_bytes_ok(view: Line, element: int, rows: int, cols: int, fault: Line) 
 
 
 @inner
-def copy_bytes(into: Bytes, there: int, of: Bytes, here: int, size: int) -> None:
-    """Copy bytes; unsigned places spare a test for negative ones, and so become vector moves."""
-    first, second = np.uintp(there), np.uintp(here)
-    for i in range(np.uintp(size)):
-        into[first + i] = of[second + i]
-
-
-@inner
-def fill_bytes(into: Bytes, there: int, size: int, value: int) -> None:
-    """Set bytes to `value`."""
-    first = np.uintp(there)
-    for i in range(np.uintp(size)):
-        into[first + i] = value
-
-
-@inner
 def copy_local(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
     """Copy local bytes and, from `TRACK` on, their written masks."""
     copy_bytes(memory.local, target, memory.local, source, size)
@@ -145,17 +136,24 @@ def copy_local(memory: Memory, source: int, target: int, size: int, mode: int) -
         copy_bytes(memory.written, target, memory.written, source, size)
 
 
+@lean
+def masks_at(memory: Memory, place: int) -> int:
+    """Return where the masks of the GM bytes from a place on stand; -1 if these count as written."""
+    hidden = place - memory.gm_written_base
+    return hidden if 0 <= hidden < len(memory.gm_written) else -1
+
+
 @inner
 def fetch(memory: Memory, source: int, target: int, size: int, mode: int) -> None:
-    """Copy `size` bytes from GM address `source` to place `target` of the local bytes."""
+    """Copy `size` bytes from place `source` of GM to place `target` of the local bytes."""
     copy_bytes(memory.local, target, memory.gm, source, size)
     if mode < TRACK:
         return
-    if source < memory.gm_written_base:
+    hidden = masks_at(memory, source)
+    if hidden < 0:
         fill_bytes(memory.written, target, size, 0xFF)
     else:
-        masks = memory.gm_written
-        copy_bytes(memory.written, target, masks, source - memory.gm_written_base, size)
+        copy_bytes(memory.written, target, memory.gm_written, hidden, size)
 
 
 @inner

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ...ir.dtypes.boxes import GROUP
 from ..jit import compiled, inner
-from .kernels import SPACE, Memory, local_ok, unwritten
+from .kernels import SPACE, Memory, all_written, local_ok, unwritten
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -90,30 +91,117 @@ def load_tile(
     """
     c, a_at, b_at, bias, init = op[0], op[1], op[2], op[3], op[9]
     bits = 4 if op[7] >= NARROW else 8
-    outcome = _codes(memory, SPACE.l0a, a_at, bits, a, fault, report)
-    if outcome != FAILED:
-        other = _codes(memory, SPACE.l0b, b_at, bits, b, fault, report)
-        outcome = other if other == FAILED else max(outcome, other)
+    outcome = operands_written(memory, op, fault) if report else CLEAN
     if outcome == FAILED:
         return FAILED
-    if not (
-        _scales(memory, SPACE.scale_a, a_at >> 4, a_scales, fault, report)
-        and _scales(memory, SPACE.scale_b, b_at >> 4, b_scales, fault, report)
-    ):
-        return FAILED
+    _codes(memory, SPACE.l0a, a_at, bits, a)
+    _codes(memory, SPACE.l0b, b_at, bits, b)
+    _scales(memory, SPACE.scale_a, a_at >> 4, a_scales)
+    _scales(memory, SPACE.scale_b, b_at >> 4, b_scales)
     if init == ACC_INIT:
-        tall = -(-len(start) // 16) * 16
-        return outcome if load_accumulator(memory, c, tall, start, fault, report) else FAILED
-    if init == BIAS_INIT:
-        return outcome if load_bias(memory, bias, start, fault, report) else FAILED
-    start[:] = 0
+        load_accumulator(memory, c, -(-len(start) // 16) * 16, start, fault, False)
+    elif init == BIAS_INIT:
+        load_bias(memory, bias, start, fault, False)
+    else:
+        start[:] = 0
     return outcome
 
 
 @inner
-def _codes(
-    memory: Memory, space: int, address: int, bits: int, out: Codes, fault: Line, report: bool
+def operands_written(memory: Memory, op: Line, fault: Line) -> int:
+    """Return whether all that a mad reads was written, and K's padding holds zeros."""
+    c, a_at, b_at, bias = op[0], op[1], op[2], op[3]
+    m, k, n, init = op[4], op[5], op[6], op[9]
+    bits = 4 if op[7] >= NARROW else 8
+    groups = -(-k // GROUP)
+    outcome = _codes_written(memory, SPACE.l0a, a_at, bits, m, k, fault)
+    if outcome == FAILED:
+        return FAILED
+    other = _codes_written(memory, SPACE.l0b, b_at, bits, n, k, fault)
+    if other == FAILED:
+        return FAILED
+    if not (
+        _scales_written(memory, SPACE.scale_a, a_at >> 4, m, groups, fault)
+        and _scales_written(memory, SPACE.scale_b, b_at >> 4, n, groups, fault)
+    ):
+        return FAILED
+    good = True
+    if init == ACC_INIT:
+        good = accumulator_written(memory, c, -(-m // 16) * 16, m, n, fault)
+    elif init == BIAS_INIT:
+        good = _bias_written(memory, bias, n, fault)
+    return max(outcome, other) if good else FAILED
+
+
+@inner
+def _codes_written(
+    memory: Memory, space: int, address: int, bits: int, rows: int, depth: int, fault: Line
 ) -> int:
+    """Look at the elements of an operand in L0A or L0B, and at the padding beyond its K."""
+    per_line, tall = 256 // bits, -(-rows // 16) * 16
+    base = memory.bases[space] + address
+    for first in range(0, depth, per_line):
+        count = min(per_line, depth - first)
+        box = base + first // per_line * tall * 32
+        if count == per_line and all_written(memory.written, box, rows * 32):
+            continue
+        for row in range(rows):
+            if not _line_written(memory.written, box + row * 32, count * bits):
+                _locate(memory, space, box + row * 32, bits, count, row, first, fault)
+                return FAILED
+    if depth % PADDED_K:
+        return _padding(memory, space, base, bits, rows, depth, fault)
+    return CLEAN
+
+
+@inner
+def _scales_written(
+    memory: Memory, space: int, address: int, rows: int, groups: int, fault: Line
+) -> bool:
+    """Look at the scales of an operand, in boxes of 16 rows by 2 groups."""
+    pairs, base = -(-groups // 2), memory.bases[space] + address
+    if all_written(memory.written, base, -(-rows // 16) * pairs * 32):
+        return True
+    for row in range(rows):
+        for group in range(groups):
+            place = base + (row // 16 * pairs + group // 2) * 32 + row % 16 * 2 + group % 2
+            if memory.written[place] != 0xFF:
+                unwritten(memory, space, place, row, group, fault)
+                return False
+    return True
+
+
+@inner
+def accumulator_written(
+    memory: Memory, address: int, tall: int, rows: int, cols: int, fault: Line
+) -> bool:
+    """Look at a tile of the accumulator, whose boxes have columns of `tall` rows."""
+    base = memory.bases[SPACE.l0c] + address
+    for first in range(0, cols, 16):
+        count, box = min(16, cols - first), base + first // 16 * tall * 64
+        if count == 16 and all_written(memory.written, box, rows * 64):
+            continue
+        for row in range(rows):
+            for i in range(count):
+                place = box + row * 64 + i * 4
+                if memory.written[place] != 0xFF:
+                    unwritten(memory, SPACE.l0c, place, row, first + i, fault)
+                    return False
+    return True
+
+
+@inner
+def _bias_written(memory: Memory, address: int, cols: int, fault: Line) -> bool:
+    base = memory.bases[SPACE.bias] + address
+    for column in range(cols):
+        if memory.written[base + column * 4] != 0xFF:
+            unwritten(memory, SPACE.bias, base + column * 4, 0, column, fault)
+            return False
+    return True
+
+
+@inner
+def _codes(memory: Memory, space: int, address: int, bits: int, out: Codes) -> None:
     """Read an operand, uint8 [M, K] from L0A or [K, N] from L0B."""
     rows, depth = out.shape
     along_row, along_k = depth, 1
@@ -127,15 +215,9 @@ def _codes(
         count = min(per_line, depth - first)
         for row in range(rows):
             place = base + (first // per_line * tall + row) * 32
-            if report and not _line_written(memory.written, place, count * bits):
-                _locate(memory, space, place, bits, count, row, first, fault)
-                return FAILED
             _line(
                 memory.local, place, bits, count, flat, row * along_row + first * along_k, along_k
             )
-    if report and depth % PADDED_K:
-        return _padding(memory, space, base, bits, rows, depth, fault)
-    return CLEAN
 
 
 @inner
@@ -202,9 +284,7 @@ def _padding(
 
 
 @inner
-def _scales(
-    memory: Memory, space: int, address: int, out: Codes, fault: Line, report: bool
-) -> bool:
+def _scales(memory: Memory, space: int, address: int, out: Codes) -> None:
     """Read E8M0 codes, uint8 [M, G] or [G, N], from boxes of 16 rows by 2 groups."""
     sideways = space == SPACE.scale_b
     rows, groups = out.shape
@@ -215,14 +295,10 @@ def _scales(
     for row in range(rows):
         for group in range(groups):
             place = base + (row // 16 * pairs + group // 2) * 32 + row % 16 * 2 + group % 2
-            if report and memory.written[place] != 0xFF:
-                unwritten(memory, space, place, row, group, fault)
-                return False
             if sideways:
                 out[group, row] = memory.local[place]
             else:
                 out[row, group] = memory.local[place]
-    return True
 
 
 @compiled
@@ -231,14 +307,13 @@ def load_accumulator(
 ) -> bool:
     """Read words, uint32 [m, n], from the accumulator's boxes of 16 by 16, `tall` rows a column."""
     m, n = out.shape
+    if report and not accumulator_written(memory, address, tall, m, n, fault):
+        return False
     base = memory.bases[SPACE.l0c] + address
     for first in range(0, n, 16):
         for row in range(m):
             line = base + (first // 16 * tall + row) * 64
             for i in range(min(16, n - first)):
-                if report and memory.written[line + i * 4] != 0xFF:
-                    unwritten(memory, SPACE.l0c, line + i * 4, row, first + i, fault)
-                    return False
                 out[row, first + i] = memory.words[line // 4 + i]
     return True
 
@@ -247,14 +322,12 @@ def load_accumulator(
 def load_bias(memory: Memory, address: int, out: Words, fault: Line, report: bool) -> bool:
     """Read one row of words from the bias table into every row of uint32 [m, n]."""
     m, n = out.shape
-    base = memory.bases[SPACE.bias] + address
-    for column in range(n):
-        place = base + column * 4
-        if report and memory.written[place] != 0xFF:
-            unwritten(memory, SPACE.bias, place, 0, column, fault)
-            return False
-        for row in range(m):
-            out[row, column] = memory.words[place // 4]
+    if report and not _bias_written(memory, address, n, fault):
+        return False
+    first = (memory.bases[SPACE.bias] + address) // 4
+    for row in range(m):
+        for column in range(n):
+            out[row, column] = memory.words[first + column]
     return True
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...codegen.isa.vocabulary import ScaleRows
 from ..jit import inner
 from .kernels import (
@@ -23,16 +21,18 @@ from .kernels import (
     UNIT,
     Memory,
     clear,
-    copy_bytes,
     copy_local,
     fetch,
-    fill_bytes,
     local_ok,
+    masks_at,
     whole_bytes_ok,
     window_ok,
 )
+from .moves import copy_bytes, fill_bytes
+from .turned import fetch_turned, is_turned, put_nibble
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     Bytes = npt.NDArray[np.uint8]
@@ -48,6 +48,10 @@ def _copy_lines(
     into: Bytes, there: int, of: Bytes, here: int, pitch: int, size: int, lines: int
 ) -> None:
     """Copy lines of `size` bytes, `pitch` bytes apart, to places 32 bytes apart."""
+    if size == UNIT:
+        for line in range(lines):
+            copy_bytes(into, there + line * 32, of, here + line * pitch, 32)
+        return
     for line in range(lines):
         copy_bytes(into, there + line * 32, of, here + line * pitch, size)
 
@@ -62,22 +66,12 @@ def _gather_nibbles(
             number = element + line * view[STRIDES] + i * view[STRIDES + 1]
             source, there = view[BASE] + number // 2, target + line * 32 + i // 2
             half = number % 2 * 4
-            _put_nibble(memory.local, there, i, memory.gm[source] >> half & 15, 0)
+            put_nibble(memory.local, there, i, memory.gm[source] >> half & 15, 0)
             if mode < TRACK:
                 continue
-            mask = 0xFF
-            if source >= memory.gm_written_base:
-                mask = memory.gm_written[source - memory.gm_written_base]
-            _put_nibble(memory.written, there, i, mask >> half & 15, 0xF0)
-
-
-@inner
-def _put_nibble(into: Bytes, there: int, number: int, nibble: int, beside: int) -> None:
-    """Put an element into its half of a byte; an even one puts `beside` into the other half."""
-    if number % 2:
-        into[there] = (into[there] & 15) | nibble << 4
-    else:
-        into[there] = nibble | beside
+            hidden = masks_at(memory, source)
+            mask = 0xFF if hidden < 0 else memory.gm_written[hidden]
+            put_nibble(memory.written, there, i, mask >> half & 15, 0xF0)
 
 
 @inner
@@ -94,11 +88,13 @@ def _fetch_lines(
         here, pitch = view[BASE] + element * bits // 8, view[STRIDES] * bits // 8
         _copy_lines(memory.local, target, memory.gm, here, pitch, size, lines)
         if mode >= TRACK:
-            hidden = here - memory.gm_written_base
+            hidden = masks_at(memory, here)
             if hidden < 0:
                 fill_bytes(memory.written, target, (lines - 1) * 32 + size, 0xFF)
             else:
                 _copy_lines(memory.written, target, memory.gm_written, hidden, pitch, size, lines)
+    elif bits <= 8 and is_turned(memory, view, element, mode):
+        fetch_turned(memory, view, element, lines, count, target, mode)
     elif bits < 8:
         _gather_nibbles(memory, view, element, lines, count, target, mode)
     else:
@@ -173,10 +169,11 @@ def gm_to_l1_boxes(
         return True
     origin = view[BASE] + view[OFFSET] + r0 * view[STRIDES + 1] + r1 * view[STRIDES + 2]
     base = memory.bases[SPACE.l1] + address
+    tall, wide = view[STRIDES + 1], view[STRIDES + 2]
+    runs, size = (1, nj * UNIT) if wide == UNIT else (nj, UNIT)
     for i in range(ni):
-        for j in range(nj):
-            source = origin + i * view[STRIDES + 1] + j * view[STRIDES + 2]
-            fetch(memory, source, base + (i * pitch + j) * 32, 32, mode)
+        for j in range(runs):
+            fetch(memory, origin + i * tall + j * wide, base + (i * pitch + j) * UNIT, size, mode)
     return True
 
 
@@ -246,74 +243,6 @@ def l1_to_l0_boxes(
         here, there = column * source_pitch * 512, column * target_pitch * 512
         copy_local(memory, source + here, target + there, size, mode)
     return True
-
-
-@inner
-def l1_to_l0_turned(
-    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
-) -> bool:
-    """Transpose a k x n tile from L1 boxes (rows along K) to boxes of either operand (rows along N)."""
-    source, target, bits, k, n, tile_k = op[0] + r0 * UNIT, op[1], op[2], op[3], op[4], op[5]
-    space = op[6]
-    per_segment = 256 // bits
-    boxes_k, boxes_n = -(-k // per_segment), -(-n // 16)
-    lines = (-(-n // per_segment) - 1) * tile_k + k
-    if not local_ok(memory, SPACE.l1, source, lines * 32, fault):
-        return False
-    if not local_ok(memory, space, target, boxes_k * boxes_n * 512, fault):
-        return False
-    if mode == CHECK:
-        return True
-    source += memory.bases[SPACE.l1]
-    target += memory.bases[space]
-    _transpose(memory.local, source, target, bits, k, n, tile_k, 0)
-    if mode >= TRACK:
-        _transpose(memory.written, source, target, bits, k, n, tile_k, 0xFF)
-    return True
-
-
-@inner
-def _transpose(
-    data: Bytes, source: int, target: int, bits: int, k: int, n: int, tile_k: int, fill: int
-) -> None:
-    """Move elements of `bits` from boxes of K rows to boxes of N rows; `fill` what lies beyond.
-
-    A source box gives half a line (8 bits), a quarter of one (4 bits), a line (16 bits) or two lines
-    (32 bits, of which a box has 8 columns) to each of its columns.
-    """
-    per_segment = 256 // bits
-    boxes_n = -(-n // 16)
-    fill_bytes(data, target, -(-k // per_segment) * boxes_n * 512, fill)
-    for first in range(0, k, 16):
-        rows = np.uintp(min(16, k - first))
-        line = target + first // per_segment * boxes_n * 512 + first % per_segment * bits // 8
-        for column in range(n):
-            line_k = column // per_segment * tile_k + first
-            here = np.uintp(source + line_k * 32 + column % per_segment * bits // 8)
-            there = np.uintp(line + column * 32)
-            if bits == 8:
-                for row in range(rows):
-                    data[there + row] = data[here + row * np.uintp(32)]
-            elif bits > 8:
-                width = bits // 8
-                for row in range(min(16, k - first)):
-                    box, inside = (first + row) // per_segment, (first + row) % per_segment
-                    place = target + (box * boxes_n * 16 + column) * 32 + inside * width
-                    copy_bytes(
-                        data,
-                        place,
-                        data,
-                        source + (line_k + row) * 32 + column % per_segment * width,
-                        width,
-                    )
-            else:
-                shift = np.uint8(column % 2 * 4)
-                for pair in range((rows + np.uintp(1)) // np.uintp(2)):
-                    place = here + pair * np.uintp(64)
-                    low, high = data[place] >> shift, np.uint8(fill)
-                    if pair * np.uintp(2) + np.uintp(1) < rows:
-                        high = data[place + np.uintp(32)] >> shift
-                    data[there + pair] = low & 0xF | (high & 0xF) << 4
 
 
 @inner

@@ -16,16 +16,16 @@ from .kernels import (
     TRACK,
     UNIT,
     Memory,
+    all_written,
     clear,
-    copy_bytes,
     copy_local,
-    fill_bytes,
     local_ok,
+    masks_at,
     unwritten,
-    was_written,
     whole_bytes_ok,
     window_ok,
 )
+from .moves import copy_bytes, fill_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,7 @@ def gm_to_ub(
         _copy_rows(local, base + i * width, apart, gm, begin + i * step, stride, rows, width)
     if mode < TRACK:
         return True
-    written, first = memory.written, begin - memory.gm_written_base
+    written, first = memory.written, masks_at(memory, begin)
     if first < 0:
         _mark_rows(written, base, apart, rows, size)
         return True
@@ -132,11 +132,11 @@ def gm_to_ub(
 @lean
 def _hole(masks: Bytes, at: int, apart: int, rows: int, size: int) -> int:
     """Return the first place of rows of bytes that was never written, or -1."""
-    if apart == size and was_written(masks[at : at + rows * size]):
+    if apart == size and all_written(masks, at, rows * size):
         return -1
     for row in range(rows):
         begin = at + row * apart
-        if was_written(masks[begin : begin + size]):
+        if all_written(masks, begin, size):
             continue
         for place in range(begin, begin + size):
             if masks[place] != 0xFF:
@@ -167,7 +167,7 @@ def ub_to_gm(
     gm, local = memory.gm, memory.local
     for i in range(pieces):
         _copy_rows(gm, begin + i * step, stride, local, base + i * width, apart, rows, width)
-    first = begin - memory.gm_written_base
+    first = masks_at(memory, begin)
     if mode >= TRACK and first >= 0:
         for i in range(pieces):
             _mark_rows(memory.gm_written, first + i * step, stride, rows, width)
@@ -195,7 +195,7 @@ def ub_to_gm_boxes(
             return False
     tall, wide = view[STRIDES + 1], view[STRIDES + 2]
     begin = view[BASE] + view[OFFSET] + r0 * tall + r1 * wide
-    first = begin - memory.gm_written_base
+    first = masks_at(memory, begin)
     for i in range(ni):
         source = base + i * pitch
         _copy_rows(memory.gm, begin + i * tall, wide, memory.local, source, UNIT, nj, UNIT)

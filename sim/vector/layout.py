@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
-from ..datapaths.kernels import TRACK, Memory, copy_bytes, fill_bytes
+from ..datapaths.kernels import TRACK, Memory
+from ..datapaths.moves import copy_bytes, fill_bytes
 from ..jit import compiled, inner
 from .places import mark, part, place, ready
 from .plan import COLS, FLAG, MEANING, PITCH, ROWS, SIZE, WIDTH, Meaning

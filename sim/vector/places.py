@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..datapaths.kernels import REPORT, SPACE, TRACK, Memory, fill_bytes, was_written
+from ..datapaths.kernels import REPORT, SPACE, TRACK, Memory, all_written
+from ..datapaths.moves import fill_bytes
 from ..jit import inner
 from .plan import PITCH, ROWS, SIZE, START, TILE_WORDS, TILES
 from .tiles import MAX_TILES
@@ -40,10 +41,10 @@ def whole(memory: Memory, line: Line, tile: int) -> bool:
     """Return whether every byte of a tile was written."""
     at = place(memory, line, tile)
     rows, size, pitch = _runs(line, tile)
+    good = True
     for row in range(rows):
-        if not was_written(memory.written[at + row * pitch : at + row * pitch + size]):
-            return False
-    return True
+        good &= all_written(memory.written, at + row * pitch, size)
+    return good
 
 
 @inner

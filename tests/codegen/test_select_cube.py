@@ -311,7 +311,7 @@ SETS = "{Float16}, {BFloat16}, {Float32}, {E4M3, E5M2}, {Int8}"
             PLAIN + "        acc = pl.matmul(al, bl)\n",
             {"a": "INT8", "b": "FP16"},
             f"lhs and rhs must be both from one of {SETS}, not Int8 and Float16",
-            "pl.cast converts a tile in Vec",
+            "one that leaves Acc becomes what pl.move(…, target_memory=pl.Mem.Mat, dtype=…) says",
         ),
         (
             PLAIN + "        acc = pl.matmul(al, bl)\n",

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -295,6 +296,28 @@ def test_the_cube_has_a_k_step_for_4_and_8_bits_only():
     assert (A5.mad_k_elements(4), A5.mad_k_elements(8)) == (64, 32)
     with pytest.raises(MachineError, match="elements of 4 or 8 bits, not 16"):
         A5.mad_k_elements(16)
+
+
+def test_every_machine_file_of_the_page_is_one(tmp_path: Path):
+    first, second = (
+        machine(tmp_path, text) for text in re.findall(r"```toml\n(.*?)```", page(), re.DOTALL)
+    )
+    assert (first.cores, first.l2_bytes) == (8, 1 << 26)
+    assert second.mad_pairs == (("E2M1", "E2M1"), ("E4M3", "E4M3"))
+    (on_the_command_line,) = re.findall(r"`--set mad_pairs=(\S+)`", page())
+    changed = load_target().with_settings({"mad_pairs": on_the_command_line})
+    assert changed.mad_pairs == second.mad_pairs
+
+
+def test_the_page_names_the_fields_in_which_the_vendors_simulator_differs():
+    (sentence,) = re.findall(r"^What differs from a5: (.*?)\. The table", page(), re.M)
+    base, other = load_target("a5"), load_target("a5-vendor-sim")
+    told = re.findall(r"`(\w+)` is (\S+), not (\S+?)(?:;|$)", sentence)
+    assert [name for name, *_ in told] == [
+        name for name in specs() if getattr(base, name) != getattr(other, name)
+    ]
+    for name, value, before in told:
+        assert (str(getattr(other, name)), str(getattr(base, name))) == (value, before)
 
 
 def test_the_page_is_what_the_record_generates():

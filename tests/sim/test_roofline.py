@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def test_the_work_of_an_instruction_is_what_it_takes_at_its_best(bench: Any) -> 
     table = instruction_work(kernel(bench, WAY), bench.target)
     wanted = work(
         [
-            {Column.GM_BYTES: 8192},
+            {Column.GM_BYTES: 8192, Column.LOAD_CYCLES: 8192 / 128 + 1.7},
             {Column.MTE1_CYCLES: 8192 / 206.3},
             {Column.MTE1_CYCLES: 16384 / 223.8},
             {Column.MTE1_CYCLES: 256 / 22},
@@ -52,6 +53,20 @@ def test_the_work_of_an_instruction_is_what_it_takes_at_its_best(bench: Any) -> 
     assert instruction_work(vector, bench.target)[0, Column.VECTOR_CYCLES] == 16
 
 
+def test_the_rows_of_a_transfer_are_work_beside_its_bytes(bench: Any) -> None:
+    """Half of the columns of a matrix are rows apart; from and to UB as into L1."""
+    load = "gm_to_l1_nz v0, x0, x0, l1[0], rows=64, cols=64, l1_rows=64"
+    made = bench.kernel(load, [bench.tensor("a", "E4M3", (64, 128))], [bench.plain(0, 8, 64, 128)])
+    line, *_ = instruction_work(made, bench.target)
+    assert line[Column.LOAD_CYCLES] == pytest.approx(64 * 64 / 128 + 64 * 1.7)
+    store = "ub_to_gm v0, x0, x0, ub[0], rows=16, cols=64, pitch=8"
+    params = [bench.tensor("y", "FP32", (16, 128), "out")]
+    made = bench.kernel(store, params, [bench.plain(0, 32, 16, 128)], core=CoreKind.AIV)
+    line, *_ = instruction_work(made, bench.target)
+    assert line[Column.STORE_CYCLES] == pytest.approx(16 * 256 / 128 + 16 * 1.7)
+    assert line[Column.LOAD_CYCLES] == 0
+
+
 def test_the_work_of_a_core_is_that_of_all_it_executes(bench: Any) -> None:
     made = kernel(bench, WAY)
     parts = [(1, made, np.array([0, 4, 4])), (2, made, np.array([4])), (1, made, np.array([0]))]
@@ -59,7 +74,11 @@ def test_the_work_of_a_core_is_that_of_all_it_executes(bench: Any) -> None:
     wanted = work(
         [
             {},
-            {Column.GM_BYTES: 2 * 8192, Column.CUBE_CYCLES: 256},
+            {
+                Column.GM_BYTES: 2 * 8192,
+                Column.LOAD_CYCLES: 2 * (64 + 1.7),
+                Column.CUBE_CYCLES: 256,
+            },
             {Column.CUBE_CYCLES: 128},
         ]
     )
@@ -107,6 +126,7 @@ def test_a_bound_is_a_whole_number_of_cycles_and_no_noise_makes_it_one_more(benc
 
 INSTRUCTIONS = (
     "gm_to_l1_nz v0, x0, x0, l1[0], rows={m}, cols=128, l1_rows=64",
+    "gm_to_l1_nz v0, x0, x0, l1[0], rows={m}, cols={h}, l1_rows=64",
     "l1_to_l0a l1[0], l0a[0], row_boxes=4, col_boxes={c}, src_pitch=4, dst_pitch=4",
     "l1_to_l0b l1[0], l0b[0], bits=b8, k=128, n={n}, src_k=128",
     "l1_to_scale_b l1[0], scale_b[0], row_boxes=4, col_boxes={c}, src_pitch=4",
@@ -173,7 +193,12 @@ def test_no_run_beats_a_bound(bench: Any, data: st.DataObject) -> None:
     target = data.draw(machines(bench.target))
     line = st.sampled_from(INSTRUCTIONS)
     sizes = st.fixed_dictionaries(
-        {"m": st.integers(1, 64), "n": st.integers(1, 128), "c": st.integers(1, 4)}
+        {
+            "m": st.integers(1, 64),
+            "n": st.integers(1, 128),
+            "c": st.integers(1, 4),
+            "h": st.integers(1, 127),
+        }
     )
     drawn = data.draw(st.lists(st.tuples(line, sizes), min_size=1, max_size=12))
     text = "\n".join(line.format(**size) for line, size in drawn)

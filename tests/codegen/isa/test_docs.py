@@ -1,4 +1,7 @@
+import re
 from pathlib import Path
+
+import pytest
 
 from scalebox.codegen.isa.docs import manual
 from scalebox.codegen.isa.table import ROWS
@@ -14,3 +17,14 @@ def test_every_instruction_has_a_section():
     text = manual()
     for row in ROWS:
         assert f"\n## {row.mnemonic}\n" in text
+
+
+def test_the_program_of_the_page_runs_as_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```python\n(.*?)```", manual(), re.DOTALL)
+    exec(compile(example, "docs/isa.md", "exec"), {})
+    printed = capsys.readouterr().out.strip()
+    assert f"It prints `{printed}`." in manual()
+    assert (tmp_path / "exp.sbx").is_file()

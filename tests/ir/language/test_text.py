@@ -197,6 +197,31 @@ def test_an_unknown_parameter_lists_those_that_there_are(kernel: Path) -> None:
     assert caught.value.hint == "valid here: M, N"
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "-0x10"])
+def test_a_parameter_may_have_a_least_value(tmp_path: Path, value: str) -> None:
+    text = 'from scalebox.ir import language as pl\n\nM = pl.param("M", 4, least=1)\n'
+    (tmp_path / "k.py").write_text(text + "tiles = range(0, 8, M)\n")
+    with pytest.raises(InputError) as caught:
+        pl.load_file(tmp_path / "k.py", params={"M": value})
+    assert caught.value.message == f"The parameter M must be at least 1, not {int(value, 0)}"
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("NN", "did you mean N? valid here: N, M"),
+        ("m", "valid here: M, N"),
+        ("MM", "did you mean M? valid here: M, N"),
+    ],
+)
+def test_all_parameters_are_listed_with_the_nearest_first(
+    kernel: Path, given: str, hint: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        pl.load_file(kernel, params={given: "32"})
+    assert caught.value.hint == hint
+
+
 def test_a_parameter_must_be_an_integer(kernel: Path) -> None:
     with pytest.raises(InputError, match="M must be an integer, not 'many'"):
         pl.load_file(kernel, params={"M": "many"})

@@ -327,21 +327,21 @@ class TestMove:
                 Mem.LeftScale,
                 "the scales for LeftScale must come from a tensor in MX_A_ZZ, not in MX_B_NN",
                 "annotate the left operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.MX_A_ZZ] and give "
-                "their bytes in box order",
+                "their bytes in box order; pl.quant_mx makes them with group_axis=1",
             ),
             (
                 scale_tile(ZZ, [64, 64]),
                 Mem.RightScale,
                 "the scales for RightScale must come from a tensor in MX_B_NN, not in MX_A_ZZ",
                 "annotate the right operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.MX_B_NN] and "
-                "give their bytes in box order",
+                "give their bytes in box order; pl.quant_mx makes them with group_axis=0",
             ),
             (
                 tile([64, 64], E8M0),
                 Mem.LeftScale,
                 "the scales for LeftScale must come from a tensor in MX_A_ZZ, not in ND",
                 "annotate the left operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.MX_A_ZZ] and give "
-                "their bytes in box order",
+                "their bytes in box order; pl.quant_mx makes them with group_axis=1",
             ),
             (
                 scale_tile(ZZ, [64, 64]),

@@ -190,7 +190,9 @@ def test_a_tile_larger_than_its_memory_is_refused() -> None:
     assert error.message == (
         "Left buffer usage must be at most the 65536 bytes of L0A, not 131072 bytes: t (131072 bytes)"
     )
-    assert error.hint == "use smaller tiles or fewer stages"
+    assert error.hint == (
+        "t alone has 131072 bytes, of which 65536 fit: work on it in tiles of at most 1/2 of it"
+    )
     assert error.span is not None
 
 
