@@ -4,7 +4,8 @@ The public names load what they need on first use, so that `import scalebox` cos
 
 * `compile`, `run`, `interpret` and `compare`: a program to an executable, a run on the machine model,
   the golden answer in numpy, and the first difference between two results;
-* `Executable`, `Result` and `Comparison`: what these return;
+* `sweep`: runs of one kernel in many sizes and on many machines;
+* `Executable`, `Result`, `Comparison` and `SweepRow`: what these return;
 * `pl`, the language that kernels are written in, and `ir`, what a kernel becomes.
 """
 
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import ir
     from .app.api import Result, compile, interpret, run  # noqa: A004 - the promised name
+    from .app.sweep import sweep
+    from .app.sweep_rows import SweepRow
     from .codegen.executable import Executable
     from .ir import language as pl
     from .traces.compare import Comparison, compare
@@ -26,6 +29,7 @@ __all__ = [
     "Comparison",
     "Executable",
     "Result",
+    "SweepRow",
     "__version__",
     "compare",
     "compile",
@@ -33,6 +37,7 @@ __all__ = [
     "ir",
     "pl",
     "run",
+    "sweep",
 ]
 
 # Public name -> the module that defines it.
@@ -40,10 +45,12 @@ _DEFINED_IN = {
     "Comparison": ".traces.compare",
     "Executable": ".codegen.executable",
     "Result": ".app.api",
+    "SweepRow": ".app.sweep_rows",
     "compare": ".traces.compare",
     "compile": ".app.api",
     "interpret": ".app.api",
     "run": ".app.api",
+    "sweep": ".app.sweep",
 }
 
 # Public name -> the module that it names.

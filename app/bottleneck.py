@@ -33,10 +33,7 @@ def bottleneck(path: Iterable[PathShare], pipes: Sequence[PipeShare], work_cycle
         pipes: What the pipes did.
         work_cycles: The cycles after the launch, at least one.
     """
-    sums: Counter[tuple[Cause, Pipe | None]] = Counter()
-    for share in path:
-        if share.cause is not Cause.LAUNCH:
-            sums[share.cause, share.pipe] += share.cycles
+    sums = _sums(path)
     if not sums:
         return "Nothing bounds this run, which does no work."
     (cause, pipe), cycles = sums.most_common(1)[0]
@@ -86,6 +83,29 @@ def bottleneck(path: Iterable[PathShare], pipes: Sequence[PipeShare], work_cycle
             )
         case _:
             return _mixed(sums, pipes, work_cycles)
+
+
+def largest_part(path: Iterable[PathShare], work_cycles: int) -> str | None:
+    """Return what most of a critical path is, in a few words; None for a run that does no work.
+
+    Args:
+        path: The critical path; the launch does not count.
+        work_cycles: The cycles after the launch, at least one.
+    """
+    sums = _sums(path)
+    if not sums:
+        return None
+    (cause, pipe), cycles = sums.most_common(1)[0]
+    return f"{_words(cause, pipe)} {cycles / work_cycles:.0%}"
+
+
+def _sums(path: Iterable[PathShare]) -> Counter[tuple[Cause, Pipe | None]]:
+    """Return the cycles of a critical path after the launch by cause and pipe."""
+    sums: Counter[tuple[Cause, Pipe | None]] = Counter()
+    for share in path:
+        if share.cause is not Cause.LAUNCH:
+            sums[share.cause, share.pipe] += share.cycles
+    return sums
 
 
 def _next(pipe: Pipe | None, pipes: Sequence[PipeShare]) -> str:

@@ -1,7 +1,8 @@
-"""The command line: run, compile, disasm, compare, show, report, cosim, rtl."""
+"""The command line: run, compile, disasm, compare, show, report, sweep, cosim, rtl."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -19,6 +20,7 @@ from ..ir.errors import (
 )
 from .cli_hardware import cosim, rtl
 from .cli_options import (
+    AS_JSON,
     MISMATCH,
     OK,
     RUNS,
@@ -29,20 +31,29 @@ from .cli_options import (
     Inputs,
     Kernel,
     Machine,
+    MaxCycles,
     Out,
     Params,
     Seed,
     Settings,
+    TimingOnly,
+    Warm,
     check_choice,
+    error_as_json,
     example,
     pairs,
     print_answer,
     print_json,
 )
+from .cli_sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+_NEW_OBJECTS = 50_000
+"""After how many new objects Python looks for cycles among them. A command makes very many that stay,
+and hardly one that does not; with Python's own number it would look at them all, again and again."""
 
 BROKEN_PIPE = 128 + 13
 """Exit status when the reader of our output went away, as shells give it for SIGPIPE."""
@@ -91,15 +102,8 @@ def run(
     ] = None,
     entry: Entry = None,
     seed: Seed = None,
-    timing_only: Annotated[
-        bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")
-    ] = False,
-    warm: Annotated[
-        bool,
-        typer.Option(
-            "--warm", help="Inputs lie in the L2 before the launch, as far as they fit there."
-        ),
-    ] = False,
+    timing_only: TimingOnly = False,
+    warm: Warm = False,
     checks: CheckChoice = None,
     sum_: Annotated[
         str | None,
@@ -117,12 +121,7 @@ def run(
             "its cycles compared; numba by default.",
         ),
     ] = None,
-    max_cycles: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Cycles that the run may take; more are a fault of the kernel."
-        ),
-    ] = None,
+    max_cycles: MaxCycles = None,
     no_timeline: Annotated[
         bool, typer.Option("--no-timeline", help="Leave the timeline out of the bundle.")
     ] = False,
@@ -140,6 +139,7 @@ def run(
     from ..ir.numerics.elements import Summation
     from ..sim.device import Checks
     from .first_run import compilation_announced
+    from .progress import progress_shown
     from .rtl_cube import Multiplier
     from .run_command import RunOptions, run_kernel
 
@@ -169,8 +169,8 @@ def run(
         out=out,
         runs=RUNS,
     )
-    with compilation_announced(sys.stderr):
-        report = run_kernel(options)
+    with progress_shown(sys.stderr, quiet=as_json) as progress, compilation_announced(sys.stderr):
+        report = run_kernel(options, progress)
     if as_json:
         print_json(report.as_json())
     else:
@@ -323,7 +323,7 @@ def show(
 
 @app.command(
     epilog=example(
-        "scalebox report examples/mx_matmul.py --param K=4096",
+        "scalebox report examples/mx_matmul.py --param K=4096 --warm",
         "scalebox run examples/mx_matmul.py --out run1",
         "scalebox report run1 --json",
     )
@@ -340,17 +340,24 @@ def report(
     machine: Machine = None,
     inputs: Inputs = None,
     entry: Entry = None,
+    seed: Seed = None,
+    warm: Warm = False,
+    checks: CheckChoice = None,
+    max_cycles: MaxCycles = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell where the cycles of a run went.
 
     It is run for its cycles only, and nothing is saved. The report has the bounds of the machine and
     what of them was reached, what each pipe did and waited for, the critical path by pipe and line of
-    source, the flags that were waited for longest, bytes moved, and tasks.
+    source, the flags that cost most of it, bytes moved, and tasks.
     """
+    from ..sim.device import Checks
     from .report_command import report_on
     from .run_command import RunOptions
 
+    if checks is not None:
+        check_choice("--checks", checks, (each.value for each in Checks))
     options = RunOptions(
         kernel=place,
         params=pairs(param, "--param"),
@@ -358,11 +365,21 @@ def report(
         machine=machine,
         inputs=inputs or (),
         entry=entry,
+        seed=seed,
         functional=False,
+        warm=warm,
+        checks=checks,
+        max_cycles=max_cycles,
     )
     print_answer(report_on(options), as_json=as_json)
 
 
+app.command(
+    epilog=example(
+        "scalebox sweep examples/mx_matmul.py --set gm_port_bytes_per_cycle=64,128",
+        "scalebox sweep examples/mx_matmul.py --param K=1024,4096 --csv",
+    )
+)(sweep)
 app.command(
     epilog=example(
         "scalebox cosim examples/mx_matmul.py",
@@ -386,6 +403,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: What follows the command's name; by default that of this process.
     """
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         status = _run(None if arguments is None else list(arguments))
         sys.stdout.flush()
@@ -403,6 +421,8 @@ def _run(arguments: list[str] | None) -> int:
             raise done.__context__ from None
         return done.code if isinstance(done.code, int) else OK
     except UserError as error:
+        if AS_JSON in (sys.argv[1:] if arguments is None else arguments):
+            print_json(error_as_json(error))
         sys.stdout.flush()
         print(error.render(), file=sys.stderr)
         return MISMATCH if isinstance(error, _KERNEL_FAULTS) else USAGE

@@ -11,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..ir.errors import UserError
+
 
 def example(*lines: str) -> str:
     """Return an epilog whose lines are not wrapped, so that they can be copied."""
@@ -19,6 +21,9 @@ def example(*lines: str) -> str:
 
 OK, MISMATCH, USAGE = 0, 1, 2
 """Exit statuses: all is well; a result differs or the kernel is at fault; wrong usage or input."""
+
+INTERRUPTED = 128 + 2
+"""Exit status after Ctrl-C, as shells give it for SIGINT."""
 
 RUNS = Path("scalebox-runs")
 """Where bundles go when nothing is said."""
@@ -68,6 +73,19 @@ CheckChoice = Annotated[
         "error, warn or off; error by default.",
     ),
 ]
+TimingOnly = Annotated[bool, typer.Option("--timing-only", help="Compute cycles and no outputs.")]
+Warm = Annotated[
+    bool,
+    typer.Option(
+        "--warm", help="Inputs lie in the L2 before the launch, as far as they fit there."
+    ),
+]
+MaxCycles = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Cycles that the run may take; more are a fault of the kernel."
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -75,7 +93,8 @@ Out = Annotated[
         help=f"Folder for the bundle, or a file that ends in .hrry; by default below {RUNS}/.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+AS_JSON = "--json"
+AsJson = Annotated[bool, typer.Option(AS_JSON, help="Print JSON instead of text.")]
 
 
 def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
@@ -89,6 +108,21 @@ def check_choice(option: str, given: str, choices: Iterable[str]) -> None:
 def print_json(answer: dict[str, Any]) -> None:
     """Print an answer for a program to read."""
     print(json.dumps(answer, indent=2, allow_nan=False))
+
+
+def error_as_json(error: UserError) -> dict[str, Any]:
+    """Return a mistake of the user's as plain values: what takes the place of an answer."""
+    span = error.span
+    place = None
+    if span is not None:
+        place = {"file": span.filename, "line": span.line, "column": span.column}
+    return {
+        "ok": False,
+        "error": error.message,
+        "place": place,
+        "hint": error.hint,
+        "note": error.note,
+    }
 
 
 class Answer(Protocol):
@@ -111,13 +145,22 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         print("\n".join(answer.lines()))
 
 
-def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return name to value of an option that is given as `NAME=VALUE`, any number of times."""
+def pairs(given: Sequence[str] | None, option: str, *, once: bool = False) -> dict[str, str]:
+    """Return name to value of an option that is given as `NAME=VALUE`, any number of times.
+
+    Args:
+        given: The values of the option.
+        option: What it is called.
+        once: Whether each name may come once only; else the last one holds.
+    """
     found: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             message = f"{option} must be NAME=VALUE, not {text!r}"
+            raise typer.BadParameter(message)
+        if once and name in found:
+            message = f"{option} must name {name} once, with all of its values, as in {name}=1,2,4"
             raise typer.BadParameter(message)
         found[name] = value
     return found

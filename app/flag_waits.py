@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.isa.vocabulary import Pipe
+from ..sim.account.critical_walk import CAUSE as PATH_CAUSE
+from ..sim.account.critical_walk import FLAG, FROM, TO
+from ..sim.account.critical_walk import RECORD as PATH_RECORD
 from ..sim.account.records import NONE
 from ..sim.decode import Role, flag_text
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..codegen.isa.vocabulary import ClusterCore
+    from ..sim.account.critical import CriticalPath
     from ..sim.account.records import Records
 
 
@@ -26,6 +32,8 @@ class FlagWait:
         flag: Who sets it, who waits, and which one: "MTE2->MTE1 0".
         source: The line that waits, or an empty string.
         set_by: The line that set it most often, or an empty string.
+        path_cycles: Of the critical path, those in which the flag was on its way. What the path never
+            crosses costs the run nothing, however long it is waited for.
         cycles: How long, all times together.
         times: How often.
     """
@@ -35,6 +43,7 @@ class FlagWait:
     flag: str
     source: str
     set_by: str
+    path_cycles: int
     cycles: int
     times: int
 
@@ -46,13 +55,19 @@ class FlagWait:
             "flag": self.flag,
             "source": self.source,
             "set_by": self.set_by,
+            "path_cycles": self.path_cycles,
             "cycles": self.cycles,
             "times": self.times,
         }
 
 
-def flag_waits(records: Records) -> tuple[FlagWait, ...]:
-    """Return the waits that took any time, the longest first."""
+def flag_waits(records: Records, path: CriticalPath) -> tuple[FlagWait, ...]:
+    """Return the waits that took any time: those with most of the critical path first, then the longest.
+
+    Args:
+        records: What the pipes did.
+        path: The critical path of the same run.
+    """
     chosen = np.flatnonzero((records.role == Role.WAIT) & (records.partner != NONE))
     if not len(chosen):
         return ()
@@ -61,6 +76,7 @@ def flag_waits(records: Records) -> tuple[FlagWait, ...]:
     _, groups = np.unique(keys, axis=0, return_inverse=True)
     groups = groups.reshape(-1)
     length = records.end[chosen] - records.start[chosen]
+    on_path = _on_path(path, len(records))[chosen]
     found: dict[tuple[object, ...], FlagWait] = {}
     for group in range(int(groups.max()) + 1):
         own = np.flatnonzero(groups == group)
@@ -78,6 +94,7 @@ def flag_waits(records: Records) -> tuple[FlagWait, ...]:
             flag_text(slot, part.core.core),
             records.source(record),
             records.source(setter),
+            int(on_path[own].sum()),
             int(length[own].sum()),
             len(own),
         )
@@ -85,7 +102,19 @@ def flag_waits(records: Records) -> tuple[FlagWait, ...]:
         key = wait.core, wait.pipe, wait.flag, wait.source, wait.set_by
         same = found.get(key)
         if same is not None:
-            cycles, times = wait.cycles + same.cycles, wait.times + same.times
-            wait = replace(wait, cycles=cycles, times=times)
+            wait = replace(
+                wait,
+                path_cycles=wait.path_cycles + same.path_cycles,
+                cycles=wait.cycles + same.cycles,
+                times=wait.times + same.times,
+            )
         found[key] = wait
-    return tuple(sorted(found.values(), key=lambda wait: -wait.cycles))
+    return tuple(sorted(found.values(), key=lambda wait: (-wait.path_cycles, -wait.cycles)))
+
+
+def _on_path(path: CriticalPath, count: int) -> npt.NDArray[np.int64]:
+    """Return the cycles of the path in which the flag of each record is on its way, int64 [count]."""
+    crossed = path.table[path.table[:, PATH_CAUSE] == FLAG]
+    found = np.zeros(count, np.int64)
+    np.add.at(found, crossed[:, PATH_RECORD], crossed[:, TO] - crossed[:, FROM])
+    return found

@@ -16,11 +16,12 @@ from ..ir.core import Function, Program
 from ..ir.errors import InputError, ParserError
 from ..ir.language import parse
 from ..ir.target import load_target
-from ..traces.bundle import load_bundle, refuse_foreign, save_bundle
+from ..traces.bundle import is_bundle, load_bundle, refuse_foreign, save_bundle
 from ..traces.compare import Comparison, compare
 from .api import interpret, machine_of, run
 from .drawn_inputs import given_inputs
 from .report import GoldenSource, RunReport
+from .run_changes import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,7 @@ def replay(path: Path, out: Path | None = None) -> RunReport:
     if golden is None:
         golden, source = computed, GoldenSource.COMPUTED
     saved = None if out is None else _saved(bundle, result)
+    replaced = out is not None and is_bundle(out)
     if out is not None and saved is not None:
         save_bundle(out, saved)
     return RunReport(
@@ -85,6 +87,8 @@ def replay(path: Path, out: Path | None = None) -> RunReport:
         golden=source,
         kept=_kept(bundle, result),
         kept_golden=_verdict_of_golden(bundle, computed),
+        changes=Changes.of_bundle(options),
+        replaced=replaced,
     )
 
 

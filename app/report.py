@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ..traces.timeline import Timeline
 from .core_places import labels, places
 from .pipe_table import table_lines
 from .run_analysis import Analysis
+from .run_changes import Changes
 from .run_trace import SHOWN
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class RunReport:
         hints: Mistakes that explain what differs.
         kept: Of a replay, how the run compares with what it left when it was saved.
         kept_golden: Of a replay, how golden that is computed now compares with that of the bundle.
+        changes: What was changed of the kernel file and of the machine.
+        replaced: Whether the bundle stands where an earlier one stood.
     """
 
     title: str
@@ -71,6 +74,8 @@ class RunReport:
     kept: Kept | None = None
     kept_golden: Comparison | None = None
     timeline: Timeline | Mapping[str, Any] | None = None
+    changes: Changes = field(default_factory=Changes)
+    replaced: bool = False
 
     @property
     def ok(self) -> bool:
@@ -166,6 +171,7 @@ class RunReport:
             "machine": result.target.name,
             "entry": result.entry,
             "seed": self.seed,
+            **self.changes.as_json(),
             "dims": dict(result.dims),
             "cycles": result.cycles,
             "launch_cycles": simulation.launch_cycles,
@@ -182,6 +188,7 @@ class RunReport:
             "hints": list(self.hints),
             "warnings": list(self.warnings),
             "bundle": None if self.bundle is None else str(self.bundle),
+            "replaced": self.replaced,
             "timeline_clusters": self._clusters_shown,
             "replay": None if self.kept is None else self._replay_as_json(self.kept),
             **(self.analysis.as_json() if result.cycles else {}),
@@ -203,7 +210,8 @@ class RunReport:
         """
         result = self.result
         source = "" if self.seed is None else f", inputs drawn with seed {self.seed}"
-        lines = [f"{self.title}: {result.entry} on machine {result.target.name}{source}", ""]
+        lines = [f"{self.title}: {result.entry} on machine {result.target.name}{source}"]
+        lines += [*self.changes.lines(), ""]
         if result.dims:
             lines.append(f"dims     {', '.join(f'{k} = {v}' for k, v in result.dims.items())}")
         lines += self._replayed()
@@ -215,7 +223,8 @@ class RunReport:
             lines += self._cycles()
             lines += self._measures(full)
         if self.bundle is not None:
-            lines += ["", f"bundle   {self.bundle}"]
+            replaced = " (replaced the one before)" if self.replaced else ""
+            lines += ["", f"bundle   {self.bundle}{replaced}"]
             lines += self._viewer(self.bundle)
         return lines
 

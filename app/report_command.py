@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from .core_places import labels
 from .flag_waits import flag_waits
 from .replay import program_of, run_bundle
 from .run_analysis import MOST_SEGMENTS, Analysis, path_words, short_source
+from .run_changes import Changes
 from .run_command import refuse_options, run_once
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ class LongReport:
     Attributes:
         title: What ran.
         analysis: What was found out about it.
+        changes: What was changed of the kernel file and of the machine.
     """
 
     title: str
     analysis: Analysis
+    changes: Changes = field(default_factory=Changes)
 
     @property
     def result(self) -> Result:
@@ -45,8 +48,8 @@ class LongReport:
 
     @cached_property
     def waits(self) -> tuple[FlagWait, ...]:
-        """The waits for flags, the longest first."""
-        return flag_waits(self.analysis.records)
+        """The waits for flags, those with most of the critical path first."""
+        return flag_waits(self.analysis.records, self.analysis.path)
 
     @cached_property
     def stretches(self) -> tuple[Segment, ...]:
@@ -64,6 +67,7 @@ class LongReport:
             "kernel": self.title,
             "machine": result.target.name,
             "entry": result.entry,
+            **self.changes.as_json(),
             "cycles": result.cycles,
             "launch_cycles": simulation.launch_cycles,
             "work_cycles": self.analysis.work_cycles,
@@ -93,6 +97,7 @@ class LongReport:
                 }
                 for each in self.stretches
             ],
+            "warnings": [str(warning) for warning in simulation.warnings],
             "flag_waits": [wait.as_json() for wait in self.waits],
             "moved_bytes": dict(simulation.moved),
             "tasks": [
@@ -111,7 +116,9 @@ class LongReport:
         result, analysis = self.result, self.analysis
         launch = result.simulation.launch_cycles
         yield f"{self.title}: {result.entry} on machine {result.target.name}"
+        yield from self.changes.lines()
         yield ""
+        yield from (f"warning  {warning}" for warning in result.simulation.warnings)
         yield (
             f"cycles   {result.cycles:,} = {launch:,} launch + {analysis.work_cycles:,} work; "
             f"{result.microseconds:.3f} microseconds"
@@ -163,15 +170,19 @@ class LongReport:
         if not self.waits:
             return
         yield ""
-        yield "waits for flags, all cores      cycles   times  at line, set at line"
+        yield "waits for flags, all cores   on path    cycles   times  at line, set at line"
         for wait in self.waits[:MOST_SEGMENTS]:
             file, at = short_source(wait.source), short_source(wait.set_by)
             if at.split(":")[0] == file.split(":")[0]:
                 at = at.rsplit(":")[-1]
             yield (
-                f"{wait.core.name:<5} {wait.pipe.name:<5}{wait.flag:<16}{wait.cycles:>11,} "
-                f"{wait.times:>7,}  {file}, {at}"
+                f"{wait.core.name:<5} {wait.pipe.name:<5}{wait.flag:<16}{wait.path_cycles:>9,} "
+                f"{wait.cycles:>9,} {wait.times:>7,}  {file}, {at}"
             )
+        if len(self.waits) > MOST_SEGMENTS:
+            rest = self.waits[MOST_SEGMENTS:]
+            on_path, cycles = (sum(getattr(w, n) for w in rest) for n in ("path_cycles", "cycles"))
+            yield f"      {f'{len(rest)} more':<21}{on_path:>9,} {cycles:>9,}"
 
     def _traffic(self) -> Iterator[str]:
         moved = self.result.simulation.moved
@@ -208,13 +219,13 @@ def report_on(options: RunOptions) -> LongReport:
     """
     if not (is_bundle(options.kernel) or is_container(options.kernel)):
         launch = run_once(options)
-        return LongReport(str(options.kernel), Analysis(launch.result))
+        return LongReport(str(options.kernel), Analysis(launch.result), options.changes)
     refuse_options(options, "a bundle is run again as it was run", but="--timing-only")
     bundle = load_bundle(options.kernel)
     result = run_bundle(bundle, str(options.kernel), timing_only=True)
     if bundle.program is not None:
         result = replace(result, program=program_of(bundle.program))
-    return LongReport(str(options.kernel), Analysis(result))
+    return LongReport(str(options.kernel), Analysis(result), Changes.of_bundle(bundle.options))
 
 
 def _range(share: PipeShare) -> str:

@@ -34,6 +34,8 @@ BOUND_NAMES = {
     Bound.MTE1.value: "MTE1",
     Bound.DRAIN.value: "the drain of L0C",
     Bound.VECTOR.value: "the vector unit",
+    Bound.LOADS.value: "loads and their rows",
+    Bound.STORES.value: "stores and their rows",
     Bound.PORT.value: "the GM port",
     Bound.L2.value: "the L2",
     Bound.HBM.value: "device memory",

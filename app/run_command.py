@@ -10,6 +10,7 @@ from ..ir.dynamic_dims import bind_dims, sizes_of_dims
 from ..ir.errors import InputError
 from ..ir.expr import ScalarType
 from ..ir.interp import select_entry
+from ..sim.progress import SILENT
 from ..traces.bundle import is_bundle, refuse_foreign, save_bundle
 from ..traces.compare import compare
 from ..traces.containers import is_container
@@ -26,6 +27,7 @@ from .kernel_file import (
 from .replay import replay
 from .report import GoldenSource, RunReport
 from .result_files import read_golden, read_inputs
+from .run_changes import Changes
 from .scale_faults import explain
 from .signature import entry_function
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..ir.core import Function
+    from ..sim.progress import Progress
     from .api import Result
 
 CHECKS, SUM, CUBE, RULE = "error", "group", "numba", "exact"
@@ -63,11 +66,20 @@ class RunOptions:
     runs: Path = Path("scalebox-runs")
     record_scales: bool = False
 
+    @property
+    def changes(self) -> Changes:
+        """What is changed of the kernel file and of the machine."""
+        return Changes(params=self.params, settings=self.settings, warm=self.warm)
 
-def run_kernel(options: RunOptions) -> RunReport:
+
+def run_kernel(options: RunOptions, progress: Progress = SILENT) -> RunReport:
     """Run a kernel file or an executable, compare it with golden, and save the bundle.
 
     A bundle is replayed as it was run.
+
+    Args:
+        options: What to run, and how.
+        progress: Who is told how far it has come.
 
     Raises:
         UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
@@ -81,16 +93,18 @@ def run_kernel(options: RunOptions) -> RunReport:
     rule = str(parse_rule(options.rule or RULE))
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
-    launch = run_once(options)
+    launch = run_once(options, progress)
     result, source, program = launch.result, launch.source, launch.result.program
     inputs, entry, sum_ = launch.result.inputs, launch.result.entry, options.sum or SUM
     golden = None
     if options.golden is not None:
         golden = read_golden(options.golden, list(result.outputs))
     elif program is not None and options.functional:
+        progress.phase("computing golden")
         golden = interpret(program, inputs, entry=entry, sum=sum_)
     comparison = None if golden is None else compare(result.outputs, golden, rule=rule)
     seed = launch.seed
+    progress.phase("saving the bundle")
     bundle = result.bundle(golden, timeline=options.timeline)
     about = {
         "kernel": options.kernel.name,
@@ -100,6 +114,7 @@ def run_kernel(options: RunOptions) -> RunReport:
         "rule": rule,
         "golden": None if options.golden is None else options.golden.name,
     }
+    replaced = is_bundle(place)
     save_bundle(place, replace(bundle, options={**bundle.options, **about}))
     hints: list[str] = []
     if comparison is not None and not comparison and program is not None:
@@ -115,6 +130,8 @@ def run_kernel(options: RunOptions) -> RunReport:
         seed=seed,
         golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
         hints=tuple(hints),
+        changes=options.changes,
+        replaced=replaced,
     )
 
 
@@ -133,8 +150,12 @@ class Launch:
     seed: int | None
 
 
-def run_once(options: RunOptions) -> Launch:
+def run_once(options: RunOptions, progress: Progress = SILENT) -> Launch:
     """Run a kernel file or an executable; nothing is compared or saved.
+
+    Args:
+        options: What to run, and how.
+        progress: Who is told how far it has come.
 
     Raises:
         UserError: For a kernel, an input or an option that is refused, or a fault of the kernel.
@@ -142,6 +163,7 @@ def run_once(options: RunOptions) -> Launch:
     if options.inputs and options.seed is not None:
         message = "Either inputs or a seed to draw them must be given, not both"
         raise InputError(message)
+    progress.phase("compiling the kernel")
     given = read_inputs(options.inputs) if options.inputs else None
     loaded = load_executable_or_kernel(options.kernel, options.params)
     source: KernelFile | None = None
@@ -155,6 +177,7 @@ def run_once(options: RunOptions) -> Launch:
         target = target.with_settings(options.settings, source=SETTING_SOURCE)
         entry = executable.entry(options.entry).name
     function = entry_function(executable.entry(entry))
+    progress.phase("simulating")
     inputs = _drawn(options, function) if given is None else given
     result = run(
         executable,
@@ -168,6 +191,7 @@ def run_once(options: RunOptions) -> Launch:
         cube=options.cube or CUBE,
         record_scales=options.record_scales,
         max_cycles=options.max_cycles,
+        progress=progress,
     )
     program = None if source is None else source.program
     result = replace(result, program=program, dims={} if source is None else source.dims)

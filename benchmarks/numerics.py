@@ -7,14 +7,12 @@ method that the microxcaling library publishes, which takes logarithms for expon
 each element in units of its own binade.
 """
 
-import time
 import tracemalloc
-from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from rows import Row, report, wants_json
+from rows import Row, interleaved, report, wants_json
 
 from scalebox.ir import numerics
 from scalebox.ir.dtypes import DType, SimpleDType
@@ -40,17 +38,6 @@ FORMATS: dict[SimpleDType, npt.DTypeLike] = {
 }
 
 Array = npt.NDArray[np.float32]
-
-
-def best_seconds(*actions: Callable[[], object]) -> list[float]:
-    """Return the shortest time of each action; they take turns, so that they share the weather."""
-    best = [float("inf")] * len(actions)
-    for _ in range(TRIES):
-        for index, action in enumerate(actions):
-            start = time.perf_counter()
-            action()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best
 
 
 def exponent_from_bits(amax: Array, rule: str) -> npt.NDArray[np.int32]:
@@ -116,29 +103,30 @@ def as_published(x: Array, rule: str) -> Array:
     return (values * np.float32(2) ** exponent).reshape(x.shape)
 
 
-def decode_rows() -> list[Row]:
+def decode_rows(*, tries: int = TRIES) -> list[Row]:
     """Measure decoding, format by format."""
     rows: list[Row] = []
     for dtype, theirs in FORMATS.items():
         codes = np.random.default_rng(0).integers(0, 1 << dtype.bits, DECODE_COUNT, dtype=np.uint8)
         typed = codes.view(theirs)
-        ours, rival = best_seconds(
+        ours, rival = interleaved(
             lambda codes=codes, dtype=dtype: numerics.decode(codes, dtype),
             lambda typed=typed: typed.astype(np.float32),
+            tries=tries,
         )
         rows.append(
-            Row(
-                name=f"decode {dtype.name}",
+            ours.against(
+                rival,
+                f"decode {dtype.name}",
                 unit="x",
                 target=DECODE_TARGET,
-                figure=rival / ours,
-                beside={"ns_per_element": ours / DECODE_COUNT * 1e9},
+                ns_per_element=ours.best / DECODE_COUNT * 1e9,
             )
         )
     return rows
 
 
-def quantize_rows() -> list[Row]:
+def quantize_rows(*, tries: int = TRIES) -> list[Row]:
     """Measure quantising float32 to MXFP8_E4M3 by each rule."""
     rows: list[Row] = []
     x = np.random.default_rng(1).standard_normal(QUANTIZE_SHAPE).astype(np.float32)
@@ -147,26 +135,29 @@ def quantize_rows() -> list[Row]:
         codes, scales = with_ml_dtypes(x, rule)
         same = np.array_equal(mx.elements, codes) and np.array_equal(mx.scales, scales)
         agreeing = np.count_nonzero(numerics.dequantize(mx) == as_published(x, rule))
-        ours, plain, logarithms = best_seconds(
+        ours, plain, logarithms = interleaved(
             lambda rule=rule: numerics.quantize(x, DType.MXFP8_E4M3, rule=rule),
             lambda rule=rule: with_ml_dtypes(x, rule),
             lambda rule=rule: as_published(x, rule),
+            tries=tries,
         )
-        beside = {"ns_per_element": ours / x.size * 1e9}
+        ns = ours.best / x.size * 1e9
         rows += [
-            Row(
-                name=f"quantize {rule}, ml_dtypes",
+            ours.against(
+                plain,
+                f"quantize {rule}, ml_dtypes",
                 unit="x",
                 target=QUANTIZE_TARGET,
-                figure=plain / ours,
-                beside=beside | {"equal": str(same).lower()},
+                ns_per_element=ns,
+                equal=str(same).lower(),
             ),
-            Row(
-                name=f"quantize {rule}, published",
+            ours.against(
+                logarithms,
+                f"quantize {rule}, published",
                 unit="x",
                 target=PUBLISHED_TARGET,
-                figure=logarithms / ours,
-                beside=beside | {"share_equal": agreeing / x.size},
+                ns_per_element=ns,
+                share_equal=agreeing / x.size,
             ),
         ]
     return rows
@@ -182,7 +173,7 @@ def memory_row() -> Row:
     tracemalloc.stop()
     kept = x.nbytes + mx.elements.nbytes + mx.scales.nbytes
     return Row(
-        name="peak memory",
+        name="memory of quantize",
         unit="x",
         target=MEMORY_TARGET,
         figure=(x.nbytes + peak) / kept,

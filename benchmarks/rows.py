@@ -82,15 +82,17 @@ class Times:
     @classmethod
     def of(cls, work: Callable[[], object], *, tries: int) -> "Times":
         """Measure `work`; the first run, which may have to compile, does not count."""
-        work()
-        walls: list[float] = []
-        cpus: list[float] = []
-        for _ in range(tries):
-            start, begun = time.perf_counter(), time.process_time()
-            work()
-            walls.append(time.perf_counter() - start)
-            cpus.append(time.process_time() - begun)
-        return cls(min(walls), sorted(walls)[tries // 2], min(cpus))
+        return interleaved(work, tries=tries)[0]
+
+    @classmethod
+    def from_tries(cls, walls: Sequence[float], cpus: Sequence[float]) -> "Times":
+        """Return what tries come to that took so long by the clock and by the processor's time."""
+        return cls(min(walls), sorted(walls)[len(walls) // 2], min(cpus))
+
+    @property
+    def spread(self) -> float:
+        """How much longer the middle try took than the best, as a share of the best."""
+        return self.middle / self.best - 1
 
     def less(self, other: "Times") -> "Times":
         """Return what remains without what other work takes."""
@@ -102,7 +104,7 @@ class Times:
         Beside it stand `spread`, how much longer the middle run took than the best, and `by_cpu`,
         the same rate by the processor's time, which other processes on the machine disturb less.
         """
-        own = {"spread": self.middle / self.best - 1, "by_cpu": count / self.cpu / 1e6}
+        own = {"spread": self.spread, "by_cpu": count / self.cpu / 1e6}
         return Row(
             name=name,
             unit=unit,
@@ -110,6 +112,50 @@ class Times:
             figure=count / self.best / 1e6,
             beside=own | beside,
         )
+
+    def against(
+        self, rival: "Times", name: str, *, unit: str, target: float, **beside: float | str
+    ) -> Row:
+        """Return the row of how many times as fast this is as a rival that took turns with it.
+
+        Beside it stands `spread`, the larger one of the two.
+        """
+        return Row(
+            name=name,
+            unit=unit,
+            target=target,
+            figure=rival.best / self.best,
+            beside={"spread": max(self.spread, rival.spread)} | beside,
+        )
+
+    def within(self, name: str, *, seconds: float, **beside: float | str) -> Row:
+        """Return the row of work that may take so many seconds."""
+        return Row(
+            name=name,
+            unit="s",
+            target=seconds,
+            figure=self.best,
+            less_is_better=True,
+            beside={"spread": self.spread} | beside,
+        )
+
+
+def interleaved(*works: Callable[[], object], tries: int) -> list[Times]:
+    """Measure works that take turns, so that they share what disturbs them.
+
+    The first run of each, which may have to compile, does not count.
+    """
+    for work in works:
+        work()
+    walls: list[list[float]] = [[] for _ in works]
+    cpus: list[list[float]] = [[] for _ in works]
+    for _ in range(tries):
+        for index, work in enumerate(works):
+            start, begun = time.perf_counter(), time.process_time()
+            work()
+            walls[index].append(time.perf_counter() - start)
+            cpus[index].append(time.process_time() - begun)
+    return [Times.from_tries(*each) for each in zip(walls, cpus, strict=True)]
 
 
 def machine() -> str:

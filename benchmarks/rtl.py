@@ -13,8 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from rows import Row, report, wants_json
-from start import best_seconds
+from rows import Row, Times, report, wants_json
 
 from scalebox.rtl import evaluate_scale_pairs
 from scalebox.rtl.cosim.cube_rate import bare_array_rate, cube_rate
@@ -69,14 +68,14 @@ def unit_rows() -> list[Row]:
         found = scale_decode.step(handshakes.given, start, beat_bytes=BEAT_BYTES, room=room)
         record_trace(found, *beats, room=records)
 
-    stepping = cycles / best_seconds(step, tries=5)
-    model = cycles / best_seconds(decode, tries=5)
+    stepping = cycles / Times.of(step, tries=5).best
+    model = cycles / Times.of(decode, tries=5).best
     with VerilatedUnit(beat_bytes=BEAT_BYTES) as unit:
 
         def compare() -> None:
             assert unit.compare(trace) is None, "a mad that is over leaves the unit as it was"
 
-        hardware = cycles / best_seconds(compare, tries=3)
+        hardware = cycles / Times.of(compare, tries=3).best
     return [
         Row(name="unit model, stepping", unit="1/s", target=MODEL_RATE, figure=stepping),
         Row(
@@ -92,7 +91,7 @@ def unit_rows() -> list[Row]:
 def pairs_row() -> Row:
     """Return the time of all pairs of scales through the Verilated RTL."""
     codes = np.arange(256)
-    seconds = best_seconds(lambda: evaluate_scale_pairs(codes[:, None], codes), tries=5)
+    seconds = Times.of(lambda: evaluate_scale_pairs(codes[:, None], codes), tries=5).best
     return Row(
         name="65,536 scale pairs",
         unit="s",
@@ -122,9 +121,9 @@ def cocotb_rows() -> list[Row]:
         (Path(name) / "empty_bench.py").write_text(EMPTY_BENCH)
         for simulator in Simulator:
             model = build_model(simulator, verilog("scale_pair"), top="scale_pair")
-            seconds = best_seconds(
+            seconds = Times.of(
                 lambda model=model: run_tests(model, "empty_bench", search=Path(name)), tries=5
-            )
+            ).best
             rows.append(
                 Row(
                     name=f"cocotb start, {simulator.title}",

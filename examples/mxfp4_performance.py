@@ -13,9 +13,9 @@ from scalebox.ir import language as pl
 
 MACHINE = "mxfp4_performance.toml"
 
-M = pl.param("M", 300)  # M, K and N of any even size
-K = pl.param("K", 1160)
-N = pl.param("N", 1320)
+M = pl.param("M", 300, least=1)  # M, K and N of any even size
+K = pl.param("K", 1160, least=1)
+N = pl.param("N", 1320, least=1)
 
 ELEMENT = pl.FP4
 TILE_M, TILE_N, STEP = 256, 256, 256  # what one matmul_mx multiplies
@@ -27,8 +27,8 @@ def is_whole(down: int, across: int) -> bool:
 
 
 IS_TURNED = is_whole(8, 4) and not is_whole(4, 8)
-GRID_M = pl.param("GRID_M", 8 if IS_TURNED else 4)  # regions along M
-GRID_N = pl.param("GRID_N", 4 if IS_TURNED else 8)  # regions along N
+GRID_M = pl.param("GRID_M", 8 if IS_TURNED else 4, least=1)  # regions along M
+GRID_N = pl.param("GRID_N", 4 if IS_TURNED else 8, least=1)  # regions along N
 PANEL = 2 * STEP  # of K in one load
 SCALED = 4 * PANEL  # of K in one load of scales
 GROUP = 32  # elements that share a scale

@@ -15,9 +15,9 @@ own; what a size does not need is not compiled.
 
 from scalebox.ir import language as pl
 
-M = pl.param("M", 300)
-K = pl.param("K", 1160)
-N = pl.param("N", 1320)
+M = pl.param("M", 300, least=1)
+K = pl.param("K", 1160, least=1)
+N = pl.param("N", 1320, least=1)
 E4M3 = pl.param("E4M3", 0)  # 1 for operands of E4M3 in place of E5M2
 
 ELEMENT = pl.FP8E4M3FN if E4M3 else pl.FP8E5M2
@@ -30,8 +30,8 @@ def is_whole(down: int, across: int) -> bool:
 
 
 IS_TURNED = is_whole(8, 4) and not is_whole(4, 8)
-GRID_M = pl.param("GRID_M", 8 if IS_TURNED else 4)  # regions along M
-GRID_N = pl.param("GRID_N", 4 if IS_TURNED else 8)  # regions along N
+GRID_M = pl.param("GRID_M", 8 if IS_TURNED else 4, least=1)  # regions along M
+GRID_N = pl.param("GRID_N", 4 if IS_TURNED else 8, least=1)  # regions along N
 PANEL = 4 * STEP  # of K in one load
 SCALED = 8 * PANEL  # of K in one load of scales
 GROUP = 32  # elements that share a scale

@@ -58,8 +58,37 @@ def test_the_json_has_the_machine_and_the_rows(
 
 
 def test_every_script_offers_json(root: Path) -> None:
-    scripts = [path for path in (root / "benchmarks").glob("*.py") if path.name != "rows.py"]
+    texts = {path: path.read_text("utf-8") for path in (root / "benchmarks").glob("*.py")}
+    scripts = {path: text for path, text in texts.items() if '__name__ == "__main__"' in text}
     assert scripts
-    for path in scripts:
-        text = path.read_text(encoding="utf-8")
+    for path, text in scripts.items():
         assert "wants_json(" in text or "json_parser(" in text, path
+
+
+def test_works_take_turns_and_their_first_run_does_not_count(rows: ModuleType) -> None:
+    done: list[str] = []
+    times = rows.interleaved(lambda: done.append("a"), lambda: done.append("b"), tries=2)
+    assert done == ["a", "b"] * 3
+    assert len(times) == 2
+    assert all(0 <= each.best <= each.middle for each in times)
+    rows.Times.of(lambda: done.append("c"), tries=4)
+    assert done.count("c") == 5
+
+
+def test_times_are_the_best_and_the_middle_of_the_tries(rows: ModuleType) -> None:
+    times = rows.Times.from_tries([6.0, 2.0, 3.0], [5.0, 1.5, 4.0])
+    assert times == rows.Times(best=2.0, middle=3.0, cpu=1.5)
+    assert times.spread == 0.5
+
+
+def test_a_rival_is_measured_by_the_best_tries(rows: ModuleType) -> None:
+    ours, rival = rows.Times(2.0, 2.5, 2.0), rows.Times(6.0, 9.0, 6.0)
+    row = ours.against(rival, "x", unit="x rival", target=4.0, rate=7.0)
+    assert (row.figure, row.ratio, row.as_json()["met"]) == (3.0, 0.75, False)
+    assert row.beside == {"spread": 0.5, "rate": 7.0}
+
+
+def test_a_time_that_is_allowed_is_met_below_it(rows: ModuleType) -> None:
+    row = rows.Times(2.0, 2.5, 2.0).within("x", seconds=3.0, tasks=4)
+    assert (row.figure, row.ratio, row.unit) == (2.0, 1.5, "s")
+    assert row.beside == {"spread": 0.25, "tasks": 4}

@@ -97,6 +97,11 @@ def refuse_folder(path: Path) -> None:
                 f"{min(foreign)!r}"
             )
             raise InputError(message)
+        if names and _read_manifest(path).get("format") != FORMAT:
+            message = (
+                f"{path} must be empty or hold nothing but a bundle, and its {MANIFEST} is of none"
+            )
+            raise InputError(message)
     elif stands:
         message = f"{path} must be a folder or a place where nothing stands, not a file"
         raise InputError(message)

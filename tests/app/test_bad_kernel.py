@@ -141,7 +141,7 @@ MISTAKES = {
         "ND",
         under="pl.move(pl_, target_memory=pl.Mem.LeftScale)",
         hint="annotate the left operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.MX_A_ZZ] and give "
-        "their bytes in box order",
+        "their bytes in box order; pl.quant_mx makes them with group_axis=1",
         swap=(("pl.FP8E8M0, pl.MX_A_ZZ]", "pl.FP8E8M0]"),),
     ),
     "scales in the layout of the other side": Mistake(
@@ -150,7 +150,7 @@ MISTAKES = {
         "MX_A_ZZ",
         under="pl.move(ql, target_memory=pl.Mem.RightScale)",
         hint="annotate the right operand's scales pl.Tensor[[…], pl.FP8E8M0, pl.MX_B_NN] and give "
-        "their bytes in box order",
+        "their bytes in box order; pl.quant_mx makes them with group_axis=0",
         swap=(("[K // 32, N], pl.FP8E8M0, pl.MX_B_NN]", "[K // 32, N], pl.FP8E8M0, pl.MX_A_ZZ]"),),
         sizes=(64, 512, 128),
     ),
@@ -229,7 +229,8 @@ MISTAKES = {
         "Left buffer usage must be at most the 65536 bytes of L0A, not 131072 bytes: "
         "at (131072 bytes)",
         under="at",
-        hint="use smaller tiles or fewer stages",
+        hint="at alone has 131072 bytes, of which 65536 fit: work on it in tiles of "
+        "at most 1/2 of it",
         sizes=(128, 1024, 32),
     ),
     "a tile too large for L0B": Mistake(
@@ -237,7 +238,8 @@ MISTAKES = {
         "Right buffer usage must be at most the 65536 bytes of L0B, not 131072 bytes: "
         "bt (131072 bytes)",
         under="bt",
-        hint="use smaller tiles or fewer stages",
+        hint="bt alone has 131072 bytes, of which 65536 fit: work on it in tiles of "
+        "at most 1/2 of it",
         sizes=(16, 1024, 128),
     ),
 }

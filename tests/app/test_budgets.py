@@ -161,6 +161,30 @@ def test_a_kernel_that_exceeds_a_buffer_names_it_and_its_tiles(
     assert caught.value.span is not None
 
 
+@pytest.mark.parametrize(("size", "parts"), [(7680, 2), (4096, 2), (2560, 4), (2048, 4), (512, 16)])
+def test_a_tile_that_exceeds_a_buffer_alone_is_told_with_what_would_fit(
+    kernel_text: Text, size: int, parts: int
+) -> None:
+    """The right operand of 128 x 64 has 8,192 bytes; the left one has less than L0A."""
+    program = scalebox.pl.parse(kernel_text(*SIZES))
+    assert isinstance(program, Program)
+    machine = load_target("a5").with_settings({"l0b_bytes": size})
+    with pytest.raises(IRValueError) as caught:
+        scalebox.compile(program, machine=machine)
+    assert caught.value.hint == (
+        f"bt alone has 8192 bytes, of which {size} fit: work on it in tiles of at most 1/{parts} of it"
+    )
+    assert caught.value.span is not None
+
+
+def test_tiles_that_exceed_a_buffer_together_are_not_told_to_be_cut(kernel_text: Text) -> None:
+    program = scalebox.pl.parse(kernel_text(*SIZES))
+    assert isinstance(program, Program)
+    with pytest.raises(IRValueError) as caught:
+        scalebox.compile(program, machine=load_target("a5").with_settings({"l1_bytes": 8192}))
+    assert caught.value.hint == "use smaller tiles or fewer stages"
+
+
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_machine_has_room_for_the_scales_of_whatever_its_operand_buffers_hold(side: str) -> None:
     fields = {f"l0{side}_bytes": 8192, f"scale_{side}_bytes": 256}

@@ -115,7 +115,7 @@ def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
         for record in trace["traceEvents"]
         if record["name"] == "process_name"
     }
-    assert names == {1: "0.AIC", 2: "0.AIV0", 1_000_000: "device"}
+    assert names == {1: "0.AIC", 2: "0.AIV0", 1_000_000: "device (1 us is 1 cycle)"}
     flags = [record for record in trace["traceEvents"] if record["ph"] in ("s", "f")]
     assert {record["pid"] for record in flags} == {1, 2}
 

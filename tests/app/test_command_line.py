@@ -36,6 +36,36 @@ def test_an_executable_runs_like_its_kernel(kernel: Callable[..., str], capsys: 
     assert "golden   not compared: an executable holds no kernel to compute golden from" in shown
 
 
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_json_is_there_for_a_kernel_at_fault(
+    command: str, kernel: Callable[..., str], capsys: Shown
+) -> None:
+    """The sentence and its place, for a program to read; a reader has them on standard error."""
+    text = Path(kernel()).read_text()
+    broken = text.replace("pl.matmul_mx(at, pt, bt, qt)", "pl.matmul_mx(at, qt, bt, pt)")
+    assert broken != text
+    Path("kernel.py").write_text(broken)
+    assert main([command, "kernel.py", "--json"]) == 1
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert told["ok"] is False
+    assert shown.err.startswith(f"Error: {told['error']}\n")
+    line = broken.splitlines()[int(told["place"]["line"]) - 1]
+    assert "matmul_mx" in line
+    assert told["place"]["file"] == "kernel.py"
+    assert line[told["place"]["column"] - 1 :].startswith("pl.matmul_mx")
+
+
+def test_json_is_there_for_wrong_input(kernel: Callable[..., str], capsys: Shown) -> None:
+    assert main(["run", kernel(), "--json", "--set", "coers=3"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["place"], told["note"]) == (False, None, None)
+    assert "coers" in told["error"]
+    assert "cores" in told["hint"]
+    assert main(["run", "kernel.py", "--set", "coers=3"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_disasm_shows_an_executable_as_it_shows_its_kernel(
     kernel: Callable[..., str], capsys: Shown
 ) -> None:

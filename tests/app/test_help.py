@@ -5,15 +5,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from scalebox.app.cli import main
+from scalebox.app.cli import app, main
 from scalebox.rtl.emit import UNITS
 
 Shown = pytest.CaptureFixture[str]
 
-COMMANDS = ("run", "compile", "disasm", "compare", "show", "report", "cosim", "rtl")
+COMMANDS = ("run", "compile", "disasm", "compare", "show", "report", "sweep", "cosim", "rtl")
 
 
 def help_of(command: str) -> str:
@@ -46,6 +48,33 @@ def test_the_help_lists_every_command_in_a_whole_sentence() -> None:
     listed = dict(re.findall(r"^  (\w+) {2,}(.*)$", help_of("").partition("Commands:")[2], re.M))
     assert tuple(listed) == COMMANDS
     assert all(sentence.endswith(".") and "..." not in sentence for sentence in listed.values())
+
+
+def options_by_command() -> dict[str, list[Any]]:
+    group: Any = get_command(app)
+    return {name: command.params for name, command in group.commands.items()}
+
+
+def test_an_option_says_the_same_in_every_command_that_has_it() -> None:
+    """Options come from one table, but for where an output goes, and rules, which compare tells at length."""
+    own = {"--output", "--rule", "--help"}
+    said: dict[str, set[tuple[object, ...]]] = {}
+    for options in options_by_command().values():
+        for each in options:
+            if each.param_type_name == "option" and not own & {*each.opts}:
+                told = each.help, each.metavar, each.multiple, each.default
+                said.setdefault(each.opts[0], set()).add(told)
+    assert {"--warm", "--max-cycles", "--set", "--json"} <= said.keys()
+    assert all(len(told) == 1 for told in said.values()), said
+
+
+def test_a_report_has_all_options_of_a_run_that_cycles_depend_on() -> None:
+    options = options_by_command()
+    run, report = ({n for each in options[name] for n in each.opts} for name in ("run", "report"))
+    of_outputs = {
+        "--golden", "--rule", "--timing-only", "--sum", "--cube", "--no-timeline", "--out", "kernel",
+    }  # fmt: skip
+    assert run - of_outputs == report - {"place"}
 
 
 def test_the_help_names_every_choice() -> None:

@@ -11,6 +11,7 @@ from scalebox.app.api import Result
 from scalebox.app.cli import main
 from scalebox.app.kernel_file import machine_of_kernel
 from scalebox.codegen.isa.vocabulary import Pipe
+from scalebox.ir.errors import InputError
 from scalebox.ir.language.text import load_file
 from scalebox.sim.pipes.tables import BUSY
 
@@ -65,6 +66,14 @@ def check(
     assert found["ok"] is True
     assert found["warnings"] == []
     assert found["outputs"]["c"]["equal"] is True
+
+
+@pytest.mark.parametrize("name", ["mxfp8_performance", "mxfp4_performance"])
+@pytest.mark.parametrize("param", ["M", "K", "N", "GRID_M", "GRID_N"])
+def test_a_size_of_nothing_is_refused_in_our_words(name: str, param: str, root: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load_file(root / "examples" / f"{name}.py", params={param: "0"})
+    assert caught.value.message == f"The parameter {param} must be at least 1, not 0"
 
 
 @pytest.mark.parametrize(("name", "params"), SMALL)

@@ -49,7 +49,9 @@ def shell(examples: Path) -> Callable[[str], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "least"), [("README.md", 6), ("docs/vector.md", 5)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("README.md", 6), ("docs/vector.md", 5), ("docs/sweep.md", 1)]
+)
 def test_the_console_blocks_show_what_comes_out(
     page: str, least: int, root: Path, shell: Callable[[str], str], request: pytest.FixtureRequest
 ) -> None:
@@ -75,7 +77,7 @@ def test_the_python_blocks_run(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/language.md", "docs/timing.md", "docs/vector.md"]
+    "page", ["README.md", "docs/language.md", "docs/sweep.md", "docs/timing.md", "docs/vector.md"]
 )
 def test_every_link_leads_to_a_file(page: str, root: Path) -> None:
     path = root / page

@@ -76,9 +76,93 @@ def test_no_run_beats_its_roofline(report: dict[str, Any]) -> None:
 def test_flag_waits_add_up_to_the_accounts(report: dict[str, Any]) -> None:
     waited = sum(each["cycles"] for each in report["flag_waits"])
     assert waited == sum(pipe["flag"] for pipe in report["accounts"][0].values())
-    first = report["flag_waits"][0]
+    first = max(report["flag_waits"], key=lambda each: each["cycles"])
     assert first["flag"].split(" ")[0].endswith(f"->{first['pipe']}")
     assert first["set_by"].startswith("kernel.py:")
+
+
+def test_flag_waits_come_in_the_order_of_what_they_cost_on_the_critical_path(
+    report: dict[str, Any],
+) -> None:
+    """A flag costs what it has of the path, not what its pipe waits: that may be idle anyway."""
+    waits = report["flag_waits"]
+    assert waits == sorted(waits, key=lambda each: (-each["path_cycles"], -each["cycles"]))
+    path = [each["cycles"] for each in report["critical_path"] if each["cause"] == "flag"]
+    assert sum(each["path_cycles"] for each in waits) >= sum(path) > 0
+    costly = [each["cycles"] for each in waits if each["path_cycles"]]
+    idle = [each["cycles"] for each in waits if not each["path_cycles"]]
+    assert min(costly) < max(idle)  # so that the sums alone would give another order
+
+
+def test_the_path_crosses_every_flag_of_a_chain_and_none_of_a_pipe_that_waits_aside(
+    kernel: Kernel, capsys: Shown
+) -> None:
+    """One step, one load after the other: the path goes MTE2, MTE1, M, FIX, and a flag takes 10 cycles."""
+    assert main(["report", kernel(32, 64, 64), "--json", "--set", "flag_cycles=17"]) == 0
+    waits = answer(capsys)["flag_waits"]
+    crossed = {each["pipe"]: each["path_cycles"] for each in waits if each["path_cycles"]}
+    assert crossed["M"] == crossed["FIX"] == crossed["MTE1"] == 17
+    assert sum(each["path_cycles"] for each in waits) == 3 * 17
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--warm",),
+        ("--set", "cores=3", "--warm"),
+        ("--seed", "7", "--checks", "off"),
+        ("--max-cycles", "1000000"),
+    ],
+)
+def test_a_report_takes_the_options_of_a_run_and_finds_its_cycles(
+    options: tuple[str, ...], kernel: Kernel, capsys: Shown
+) -> None:
+    assert main(["run", kernel(), "--timing-only", "--json", *options]) == 0
+    ran = answer(capsys)
+    assert main(["report", "kernel.py", "--json", *options]) == 0
+    found = answer(capsys)
+    assert found["cycles"] == ran["cycles"]
+    for name in ("params", "settings", "warm"):
+        assert found[name] == ran[name]
+
+
+def test_a_report_keeps_to_a_budget(kernel: Kernel, capsys: Shown) -> None:
+    assert main(["report", kernel(), "--max-cycles", "5000"]) == 1
+    assert "must end within 5000 cycles" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [("run", "--timing-only"), ("report",)])
+def test_what_was_changed_stands_below_the_title(
+    command: tuple[str, ...], examples: Path, capsys: Shown
+) -> None:
+    assert examples.exists()
+    call = [*command, "examples/mx_matmul.py"]
+    assert main([*call, "--set", "cores=4", "--warm", "--param", "K=512"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1:3] == ["with     --param K=512 --set cores=4 --warm", ""]
+    assert main(call) == 0
+    assert capsys.readouterr().out.splitlines()[1] == ""
+
+
+def test_many_changes_are_wrapped_between_options(kernel: Kernel, capsys: Shown) -> None:
+    fields = ("l2_hit_cycles=201", "l2_miss_cycles=301", "scalar_cycles=2", "flag_cycles=11")
+    options = [word for field in fields for word in ("--set", field)]
+    assert main(["report", kernel(), *options]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        "with     --set l2_hit_cycles=201 --set l2_miss_cycles=301 --set scalar_cycles=2",
+        "         --set flag_cycles=11",
+    ]
+
+
+@pytest.mark.parametrize("form", ["run1", "run1.hrry"])
+def test_a_run_again_tells_what_the_bundle_says_was_changed(
+    form: str, kernel: Kernel, capsys: Shown
+) -> None:
+    assert main(["run", kernel(), "--set", "cores=3", "--warm", "--out", form]) == 0
+    for command in ("run", "report"):
+        capsys.readouterr()
+        assert main([command, form]) == 0
+        assert capsys.readouterr().out.splitlines()[1] == "with     --set cores=3 --warm"
 
 
 @pytest.mark.parametrize("form", ["run1", "run1.hrry"])

@@ -111,13 +111,30 @@ def test_the_slices_tell_whole_cycles_and_where_they_come_from(
         args = each["args"]
         assert all(type(args[key]) is int for key in ("start_cycle", "end_cycle", "cycles", "task"))
         assert 0 <= args["start_cycle"] <= args["end_cycle"] <= result.cycles
-        microseconds = args["start_cycle"] / result.target.clock_hz * 1e6
-        assert each["ts"] == pytest.approx(microseconds, abs=1e-4)
+        assert args["start_cycle"] <= each["ts"] < args["start_cycle"] + 1
+        assert args["ns"] == pytest.approx(args["cycles"] / result.target.clock_hz * 1e9, abs=1e-3)
         if each["name"] == "issues":
             assert args["instructions"] >= 0
             continue
-        assert kernel.program[int(args["instruction"])].mnemonic == each["name"]
+        told = args["mnemonic"] if each["name"].startswith("waits for ") else each["name"]
+        assert kernel.program[int(args["instruction"])].mnemonic == told
         assert args["source"] == str(kernel.span(args["instruction"]))
+
+
+def test_a_transfer_tells_the_tensor_that_it_is_of(trace: dict[str, Any], result: Result) -> None:
+    slices = [each for each in trace["traceEvents"] if each["ph"] == "X"]
+    told = {each["name"]: set[str]() for each in slices}
+    for each in slices:
+        assert "view" not in each["args"]
+        if "tensor" in each["args"]:
+            told[each["name"]].add(each["args"]["tensor"])
+    assert told["gm_to_l1_nz"] == {"a", "b"}
+    assert told["gm_to_l1_boxes"] == {"sa", "sb"}
+    assert told["l0c_to_gm"] == {"c"}
+    assert told["mad_mx"] == set()
+    events = {each.name: each.args for each in result.timeline}
+    assert events["l0c_to_gm"]["tensor"] == "c"
+    assert not any("view" in args for args in events.values())
 
 
 def test_the_slices_add_up_to_the_accounts(trace: dict[str, Any], result: Result) -> None:

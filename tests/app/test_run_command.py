@@ -106,6 +106,20 @@ def test_an_unknown_param_is_refused_and_the_known_ones_are_listed(
     assert not (examples / "scalebox-runs").exists()
 
 
+@pytest.mark.parametrize("form", ["run", "run.hrry"])
+def test_a_run_says_that_it_replaced_one_before(
+    form: str, kernel: Callable[..., str], capsys: Shown
+) -> None:
+    call = ["run", kernel(), "--timing-only", "--out", form]
+    for end in ("", " (replaced the one before)", " (replaced the one before)"):
+        assert main(call) == 0
+        assert f"bundle   {form}{end}" in capsys.readouterr().out.splitlines()
+    assert main([*call, "--json"]) == 0
+    assert answer(capsys)["replaced"] is True
+    assert main(["run", form, "--out", "again"]) == 0
+    assert "bundle   again" in capsys.readouterr().out.splitlines()
+
+
 def test_set_changes_the_machine(kernel: Callable[..., str], capsys: Shown) -> None:
     def cycles(*arguments: str) -> int:
         assert main(["run", kernel(), "--json", *arguments]) == 0

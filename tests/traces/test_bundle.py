@@ -89,6 +89,18 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path, saved: Path) -
     assert load_bundle(saved).options == RUN.options
 
 
+@pytest.mark.parametrize("text", ['{"format": "webpack"}', "{}", '["scalebox-bundle"]', "mine"])
+def test_a_folder_with_somebody_elses_manifest_is_left_alone(tmp_path: Path, text: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "bundle.json").write_text(text)
+    (other / "inputs.npz").write_text("mine")
+    with pytest.raises(InputError, match=r"bundle\.json"):
+        save_bundle(other, RUN)
+    assert (other / "bundle.json").read_text() == text
+    assert (other / "inputs.npz").read_text() == "mine"
+
+
 def test_a_file_in_the_way_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="must be a folder or a place where nothing stands"):

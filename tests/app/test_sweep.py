@@ -1,0 +1,281 @@
+"""Sweeps: rows in the order of the grid, whoever makes them; what is refused is a row that says why."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scalebox
+from scalebox.app import sweep_run
+from scalebox.app.cli import main
+from scalebox.app.sweep_run import RunSettings, Workshop
+from scalebox.app.worker_pool import can_fork
+from scalebox.ir.core import Program
+from scalebox.ir.errors import InputError, ParserError
+from scalebox.traces.bundle import load_bundle
+
+Shown = pytest.CaptureFixture[str]
+
+needs_fork = pytest.mark.skipif(not can_fork(), reason="processes are copied on Linux only")
+
+SIZED = """
+from scalebox.ir import language as pl
+
+M = pl.param("M", 32)
+K = pl.param("K", 128)
+"""
+
+
+@pytest.fixture
+def sized(kernel: Callable[..., str]) -> str:
+    """A kernel file with parameters M and K."""
+    kernel()
+    text = Path("kernel.py").read_text().replace("M, K, N = 32, 128, 64", "N = 64")
+    text = text.replace("from scalebox.ir import language as pl", SIZED, 1)
+    text = text.replace("[32, 128]", "[M, K]").replace("[128, 64]", "[K, N]")
+    text = text.replace("[32, 4]", "[M, K // 32]").replace("[4, 64]", "[K // 32, N]")
+    Path("sized.py").write_text(text)
+    return "sized.py"
+
+
+def test_a_row_says_what_a_run_says(sized: str) -> None:
+    rows = scalebox.sweep(sized, params={"K": [128, 256]}, settings={"l2_hit_cycles": "100,300"})
+    assert [(r.index, dict(r.params), dict(r.settings)) for r in rows] == [
+        (0, {"K": 128}, {"l2_hit_cycles": 100}),
+        (1, {"K": 128}, {"l2_hit_cycles": 300}),
+        (2, {"K": 256}, {"l2_hit_cycles": 100}),
+        (3, {"K": 256}, {"l2_hit_cycles": 300}),
+    ]
+    for row in rows:
+        args = ["run", sized, "--timing-only", "--json", "--param", f"K={row.params['K']}"]
+        args += ["--set", f"l2_hit_cycles={row.settings['l2_hit_cycles']}"]
+        child = subprocess.run(
+            [sys.executable, "-m", "scalebox", *args], capture_output=True, text=True, check=True
+        )
+        one = json.loads(child.stdout)
+        assert (row.cycles, row.microseconds) == (one["cycles"], one["microseconds"])
+        assert (row.macs, row.bottleneck) == (one["macs"], one["bottleneck"])
+        assert row.peak_share == one["macs_per_cycle"] / one["peak_macs_per_cycle"]
+        assert row.ok
+        assert row.work_cycles == one["cycles"] - one["launch_cycles"]
+    with pytest.raises(FrozenInstanceError):
+        rows[0].cycles = 1  # type: ignore[misc]
+
+
+def test_the_speed_up_is_against_the_first_row_that_multiplies_as_much(sized: str) -> None:
+    rows = scalebox.sweep(
+        sized, params={"K": [128, 256]}, settings={"clock_hz": [1_650_000_000, 3_300_000_000]}
+    )
+    base = {128: rows[0], 256: rows[2]}
+    for row in rows:
+        first = base[row.params["K"]]
+        assert first.microseconds is not None
+        assert row.microseconds is not None
+        assert row.speedup == first.microseconds / row.microseconds
+    assert (rows[0].speedup, rows[2].speedup) == (1, 1)
+    assert rows[1].speedup is not None
+    assert rows[1].speedup > 1
+
+
+@needs_fork
+@pytest.mark.parametrize("functional", [False, True])
+def test_the_number_of_processes_changes_nothing(sized: str, functional: bool) -> None:
+    grid: dict[str, Any] = {
+        "params": {"M": "8,16,32", "K": "64,128"},
+        "machines": "a5,a5-vendor-sim",
+        "settings": {"l1_bytes": "4096,524288"},
+        "functional": functional,
+    }
+    one, two, five = (scalebox.sweep(sized, jobs=jobs, **grid) for jobs in (1, 2, 5))
+    assert one == two == five
+    assert len(one) == 24
+    assert {row.status.value for row in one} == {"ok", "refused"}
+
+
+@needs_fork
+def test_golden_is_computed_once_for_the_runs_of_the_same_sizes(
+    sized: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    interpret = sweep_run.interpret
+
+    def counted(*args: Any, **options: Any) -> Any:
+        (tmp_path / f"golden-{os.getpid()}-{time.monotonic_ns()}").touch()
+        return interpret(*args, **options)
+
+    monkeypatch.setattr(sweep_run, "interpret", counted)
+    for jobs in (1, 2):
+        rows = scalebox.sweep(
+            sized,
+            params={"K": "64,128,256"},
+            settings={"l2_hit_cycles": "100..104:1"},
+            functional=True,
+            jobs=jobs,
+        )
+        assert all(row.ok for row in rows)
+        made = list(tmp_path.glob("golden-*"))
+        assert len(made) == 3
+        for each in made:
+            each.unlink()
+
+
+def test_the_inputs_are_those_of_a_run(sized: str, root: Path) -> None:
+    for path in (Path(sized), root / "examples/mx_compound.py", root / "examples/softmax.py"):
+        assert main(["run", str(path), "--seed", "3", "--out", "bundle"]) == 0
+        workshop = Workshop(RunSettings(kernel=path, functional=True, seed=3))
+        data = workshop._data_of(0, {}, None)  # type: ignore[attr-defined]
+        assert data.golden is not None
+        assert scalebox.compare(dict(data.golden), load_bundle(Path("bundle")).golden)
+
+
+def test_what_differs_from_golden_is_a_row_that_says_where(
+    sized: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret = sweep_run.interpret
+
+    def other(*args: Any, **options: Any) -> Any:
+        return {name: array + 1 for name, array in interpret(*args, **options).items()}
+
+    monkeypatch.setattr(sweep_run, "interpret", other)
+    (row,) = scalebox.sweep(sized, functional=True)
+    assert row.status.value == "differs"
+    assert row.cycles
+    assert row.problem is not None
+    assert row.problem.startswith("c: ")
+
+
+def test_programs_and_executables_may_be_swept(
+    gemm: Callable[..., Program], tmp_path: Path
+) -> None:
+    program = gemm(32, 128, 64)
+    executable = scalebox.compile(program)
+    executable.save(tmp_path / "kernel.sbx")
+    grid: dict[str, Any] = {"settings": {"l2_hit_cycles": [100, 300]}, "jobs": 1}
+    rows = scalebox.sweep(program, functional=True, **grid)
+    assert rows == scalebox.sweep(executable, **grid)
+    assert rows == scalebox.sweep(tmp_path / "kernel.sbx", **grid)
+    assert all(row.ok for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"params": {"ZZ": 1}}, "no parameter 'ZZ'"),
+        ({"entry": "nope"}, "entry must name"),
+        ({"jobs": 0}, "jobs must be"),
+        ({"jobs": True}, "jobs must be"),
+        ({"jobs": 10_000}, "jobs must be"),
+    ],
+)
+def test_a_sweep_of_which_no_run_could_be_made_is_refused(
+    sized: str, options: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        scalebox.sweep(sized, **options)
+
+
+def test_a_kernel_that_is_none_is_refused_with_its_place() -> None:
+    with pytest.raises(InputError, match="there is none"):
+        scalebox.sweep("nowhere.py")
+
+
+def test_a_broken_kernel_is_told_as_a_run_tells_it(
+    kernel: Callable[..., str], capsys: Shown
+) -> None:
+    kernel(8, 128, 64)
+    with pytest.raises(ParserError):
+        scalebox.sweep("kernel.py")
+    assert main(["sweep", "kernel.py"]) == 1
+    assert "multiple of 16, not 8" in capsys.readouterr().err
+
+
+def test_the_table_shows_what_changes_and_each_problem_once(sized: str, capsys: Shown) -> None:
+    args = ["sweep", sized, "--param", "M=8,32", "--set", "l2_hit_cycles=100..300:100"]
+    assert main([*args, "--set", "cores=1", "--warm"]) == 1
+    told = capsys.readouterr().out
+    head, with_, blank, *table = told.splitlines()
+    assert head == f"{sized}: 6 runs on machine a5, for cycles only"
+    assert with_ == "with     --set cores=1 --warm"
+    assert blank == ""
+    rows = [line.split() for line in table[: table.index("")][-6:]]
+    assert [row[:2] for row in rows] == [[m, h] for m in ("8", "32") for h in ("100", "200", "300")]
+    assert [row[2] for row in rows[:3]] == ["refused"] * 3
+    assert " ".join(told.split()).count("must be a multiple of 16, not 8") == 1
+
+
+def test_json_and_csv_parse_back(sized: str, capsys: Shown) -> None:
+    args = ["sweep", sized, "--param", "M=8,32", "--set", "gm_port_bytes_per_cycle=64,1.5"]
+    assert main([*args, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    rows = scalebox.sweep(
+        sized, params={"M": [8, 32]}, settings={"gm_port_bytes_per_cycle": [64.0, 1.5]}
+    )
+    assert found["rows"] == [row.as_json() for row in rows]
+    assert (found["ok"], found["runs"], found["interrupted"]) == (False, 4, False)
+    assert main([*args, "--csv"]) == 1
+    table = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [line["cycles"] for line in table] == [str(row.cycles or "") for row in rows]
+    assert [line["set.gm_port_bytes_per_cycle"] for line in table] == ["64", "1.5"] * 2
+    assert [line["param.M"] for line in table] == ["8", "8", "32", "32"]
+    assert [line["status"] for line in table] == ["refused", "refused", "ok", "ok"]
+    assert "multiple of 16" in table[0]["problem"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--set", "nosuch=1"],
+        ["--set", "cores="],
+        ["--set", "cores=1,"],
+        ["--set", "cores=1", "--set", "cores=2"],
+        ["--param", "M=1..99999999999"],
+        ["--param", "M=x"],
+        ["--param", "ZZ=1"],
+        ["--machine", "a5,nope"],
+        ["--csv", "--json"],
+        ["--jobs", "0"],
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_no_row(sized: str, args: list[str], capsys: Shown) -> None:
+    assert main(["sweep", sized, *args]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Error: " in told.err
+    assert "Traceback" not in told.err
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_the_rows_that_are_done_and_no_process(examples: Path, jobs: str) -> None:
+    args = ["sweep", "examples/mx_matmul.py", "--param", "K=1024,8192", "--csv", "--jobs", jobs]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "scalebox", *args, "--set", "l2_hit_cycles=1..2000"],
+        cwd=examples,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(8)
+    assert child.poll() is None
+    os.killpg(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=120)
+    assert child.returncode == 130, err
+    assert "Interrupted: " in err
+    assert "Traceback" not in err
+    states = [line["status"] for line in csv.DictReader(io.StringIO(out))]
+    assert len(states) == 4000
+    assert states.count("not run") + states.count("ok") == 4000
+    assert f"Interrupted: {states.count('ok'):,} of 4,000 runs" in err
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
