@@ -3,6 +3,11 @@
 The file is a Chrome trace in JSON: a process a core, a thread a pipe. Viewers want the slices of a
 thread to nest or to stand apart, so what overlaps on one pipe is spread over further lanes. The text
 is made piece by piece, as it is written: a long run has millions of slices.
+
+Viewers count whole nanoseconds, and a cycle is none, so the ruler counts cycles: a microsecond of it is
+a cycle of the machine. The nanoseconds in between keep apart what happens on one pipe in one cycle:
+what takes no time has one each, in its order, and what takes time begins behind it. That is only how
+it is shown; what is true stands in the `args` of each slice.
 """
 
 from __future__ import annotations
@@ -18,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-_MICROSECONDS_PER_SECOND = 1_000_000
-# Times are multiples of 2^-16 microseconds, which floats add without rounding: a slice that ends
-# where the next begins does so in the file too. A cycle of 1.65 GHz is 40 of these.
-_GRID = 1 << 16
+_CYCLE = 1000
+"""Nanoseconds of the ruler in a cycle."""
+_NANOSECONDS_PER_SECOND = 1_000_000_000
 _LANES = 1000
 _DEVICE_PROCESS = 1_000_000
+_DEVICE_NAME = "device (1 us is 1 cycle)"
 _PIECE = 1 << 16
 
 DEVICE = -1
@@ -41,8 +46,8 @@ class Slice(NamedTuple):
         start: First cycle.
         end: The cycle after the last one; `start` for what takes no time.
         args: Further facts that a viewer shows, as plain values.
-        tail_of: Number of the arrow that begins here, if one does.
-        head_of: Number of the arrow that ends here, if one does.
+        tail_of: Number of the arrow that begins where this starts, if one does.
+        head_of: Number of the arrow that ends where this starts, if one does.
     """
 
     core: int
@@ -61,9 +66,10 @@ class Sample(NamedTuple):
 
     Attributes:
         core: Number of the core, or `DEVICE`.
-        counter: What is counted, with its unit.
+        counter: What is counted.
         cycle: From when on.
-        values: Name of a series to its value.
+        values: Name of a series, with its unit, to its value. A viewer may show it behind the name of
+            the counter.
     """
 
     core: int
@@ -78,7 +84,7 @@ class Timeline:
 
     Attributes:
         slices: Returns the slices by their start; of those that start together, which must not cross,
-            those of no length first, then the longer ones.
+            those of no length first, then the longer ones. A tail comes before its head.
         samples: Returns the values of counters, each counter's by their cycles.
         clock_hz: Cycles in a second.
         pipes: Names of pipes in the order in which a viewer shows them; others follow.
@@ -96,43 +102,58 @@ class Timeline:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the Chrome trace.
 
-        Times are in microseconds; whole cycles stand in the `args` of each slice. An arrow leads from
-        its tail to its head, never back in time. Names of processes and threads come last.
+        A microsecond is a cycle; whole cycles, and real nanoseconds, stand in the `args` of each slice.
+        An arrow leads from its tail to its head, never back in time, and both tell its number; without
+        its tail a head has none. Names of processes and threads come last.
         """
         assert self.clock_hz > 0, "the machine record guarantees a clock"
-        lanes, arrows = _Lanes(self.pipes), _Arrows()
+        nanoseconds = _NANOSECONDS_PER_SECOND / self.clock_hz
+        lanes, tails = _Lanes(self.pipes), dict[int, int]()
         for each in self.slices():
-            thread = lanes.thread(each)
-            start = self._microseconds(each.start)
-            cycles = {"start_cycle": each.start, "end_cycle": each.end}
+            tail = None if each.head_of is None else tails.pop(each.head_of, None)
+            thread, begin, end = lanes.place(each, 0 if tail is None else tail)
+            length = each.end - each.start
+            args: dict[str, Any] = {
+                "start_cycle": each.start,
+                "end_cycle": each.end,
+                "cycles": length,
+                "ns": round(length * nanoseconds, 3),
+            }
+            place = {"pid": _process(each.core), "tid": thread, "ts": _microseconds(begin)}
+            arrows: list[dict[str, Any]] = []
+            if tail is not None:
+                arrows.append({"ph": "f", "bp": "e", "id": each.head_of})
+            if each.tail_of is not None:
+                tails[each.tail_of] = begin
+                arrows.append({"ph": "s", "id": each.tail_of})
+            for arrow in arrows:
+                args["arrow"] = arrow["id"]
             yield {
                 "ph": "X",
                 "name": each.name,
                 "cat": each.category,
-                "pid": _process(each.core),
-                "tid": thread,
-                "ts": start,
-                "dur": self._microseconds(each.end) - start,
-                "args": {**cycles, "cycles": each.end - each.start, **each.args},
+                **place,
+                "dur": _microseconds(end - begin),
+                "args": {**args, **each.args},
             }
-            for phase, number, cycle, core, at in arrows.meet(each, thread):
-                arrow = {"ph": phase, "name": "flag", "cat": "flag", "id": number}
-                end = {"bp": "e"} if phase == "f" else {}
-                place = {"pid": _process(core), "tid": at, "ts": self._microseconds(cycle)}
-                yield arrow | place | end
+            for arrow in arrows:
+                yield {**arrow, "name": "flag", "cat": "flag", **place}
         for sample in self.samples():
             yield {
                 "ph": "C",
                 "name": sample.counter,
                 "pid": _process(sample.core),
-                "ts": self._microseconds(sample.cycle),
+                "ts": sample.cycle,
                 "args": dict(sample.values),
             }
         yield from self._names(lanes.names)
 
     def text(self) -> Iterator[str]:
         """Yield the JSON text of the Chrome trace, in pieces."""
-        head = {"displayTimeUnit": "ns", "otherData": {"clock_hz": self.clock_hz, **self.notes}}
+        cycle = _NANOSECONDS_PER_SECOND / self.clock_hz
+        ruler = f"1 us of the ruler is 1 cycle of the machine, {cycle:.4g} ns"
+        other = {"clock_hz": self.clock_hz, "ruler": ruler, **self.notes}
+        head = {"displayTimeUnit": "ns", "otherData": other}
         yield json.dumps(head, separators=(",", ":"))[:-1] + ',"traceEvents":[\n'
         encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
         piece: list[str] = []
@@ -149,9 +170,6 @@ class Timeline:
         """Return the Chrome trace as plain values."""
         return json.loads("".join(self.text()))
 
-    def _microseconds(self, cycle: int) -> float:
-        return round(cycle * _MICROSECONDS_PER_SECOND * _GRID / self.clock_hz) / _GRID
-
     def _names(self, threads: Mapping[tuple[int, int], str]) -> Iterator[dict[str, Any]]:
         """Yield the records that name and order processes and threads."""
         shown = sorted({core for core, _ in threads})
@@ -161,7 +179,7 @@ class Timeline:
             yield _metadata("process_sort_index", _process(core), 0, {"sort_index": core + 1})
         if shown:
             process = _process(DEVICE)
-            yield _metadata("process_name", process, 0, {"name": "device"})
+            yield _metadata("process_name", process, 0, {"name": _DEVICE_NAME})
             yield _metadata("process_sort_index", process, 0, {"sort_index": 0})
         for (core, thread), name in sorted(threads.items()):
             yield _metadata("thread_name", _process(core), thread, {"name": name})
@@ -178,6 +196,32 @@ def write_timeline(path: Path, timeline: Timeline) -> None:
         file.writelines(timeline.text())
 
 
+@dataclass(slots=True)
+class _Lane:
+    """A thread, in nanoseconds of the ruler: from when on it is free, and the ends of what is open."""
+
+    free: int = 0
+    ends: list[int] = field(default_factory=list[int])
+
+    def place(self, each: Slice, earliest: int) -> tuple[int, int] | None:
+        """Return from when to when the next slice is shown, or None if it cannot stand here."""
+        begin = max(each.start * _CYCLE, self.free, earliest)
+        if each.end == each.start:
+            # The last nanosecond of a cycle is for what takes time.
+            if begin >= (each.start + 1) * _CYCLE - 1:
+                return None
+            self.free = begin + 1
+            return begin, begin
+        end = each.end * _CYCLE
+        while self.ends and self.ends[-1] <= begin:
+            self.ends.pop()
+        if self.ends and end > self.ends[-1]:
+            return None
+        self.ends.append(end)
+        self.free = begin
+        return begin, end
+
+
 class _Lanes:
     """The threads on which slices stand: the first lane of their pipe where they nest or are apart."""
 
@@ -185,55 +229,24 @@ class _Lanes:
         self.names: dict[tuple[int, int], str] = {}
         """Core and thread to name."""
         self._ranks = {name: rank for rank, name in enumerate(dict.fromkeys(pipes), start=1)}
-        self._open_ends: defaultdict[tuple[int, str], list[list[int]]] = defaultdict(list)
+        self._lanes: defaultdict[tuple[int, str, int], _Lane] = defaultdict(_Lane)
 
-    def thread(self, each: Slice) -> int:
-        """Return the thread of the next slice."""
+    def place(self, each: Slice, earliest: int) -> tuple[int, int, int]:
+        """Return thread, begin and end of the next slice, which begins no earlier than `earliest`."""
         assert each.end >= each.start, "a slice ends no earlier than it starts"
-        lanes = self._open_ends[each.core, each.pipe]
-        lane = next((n for n, ends in enumerate(lanes) if _fits(each, ends)), len(lanes))
-        if lane == len(lanes):
-            lanes.append([])
-        lanes[lane].append(each.end)
+        assert earliest < (each.start + 1) * _CYCLE - 1, "an arrow does not lead back in time"
+        number = 0
+        while (shown := self._lanes[each.core, each.pipe, number].place(each, earliest)) is None:
+            number += 1
         rank = self._ranks.setdefault(each.pipe, len(self._ranks) + 1)
-        thread = rank * _LANES + lane
-        self.names[each.core, thread] = each.pipe if lane == 0 else f"{each.pipe} ({lane + 1})"
-        return thread
+        thread = rank * _LANES + number
+        self.names[each.core, thread] = each.pipe if number == 0 else f"{each.pipe} ({number + 1})"
+        return thread, *shown
 
 
-def _fits(each: Slice, ends: list[int]) -> bool:
-    """Close what has ended by the slice; return whether the innermost open one can hold it."""
-    while ends and ends[-1] <= each.start:
-        ends.pop()
-    return not ends or each.end <= ends[-1]
-
-
-class _Arrows:
-    """The arrows of which one end has been seen."""
-
-    def __init__(self) -> None:
-        self._tails: dict[int, int] = {}
-        self._heads: dict[int, tuple[int, int, int]] = {}
-
-    def meet(self, each: Slice, thread: int) -> Iterator[tuple[str, int, int, int, int]]:
-        """Yield phase, number, cycle, core and thread of the ends of arrows that can be drawn now.
-
-        An end is bound to the slice around it. A head comes after its tail, whatever comes first.
-        """
-        if each.head_of is not None:
-            begun = self._tails.pop(each.head_of, None)
-            if begun is None:
-                self._heads[each.head_of] = each.start, each.core, thread
-            else:
-                yield "f", each.head_of, max(begun, each.start), each.core, thread
-        if each.tail_of is not None:
-            yield "s", each.tail_of, each.start, each.core, thread
-            waiting = self._heads.pop(each.tail_of, None)
-            if waiting is None:
-                self._tails[each.tail_of] = each.start
-            else:
-                came, core, at = waiting
-                yield "f", each.tail_of, max(came, each.start), core, at
+def _microseconds(nanoseconds: int) -> float:
+    whole, rest = divmod(nanoseconds, _CYCLE)
+    return nanoseconds / _CYCLE if rest else whole
 
 
 def _process(core: int) -> int:

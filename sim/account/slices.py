@@ -1,8 +1,9 @@
 """What the pipes of a run did, as slices and counters of a timeline.
 
 On every pipe the slices stand apart, and of each kind they add up to what the account of the pipe
-says: work, and what was waited for. A transfer whose bytes have passed is off its pipe, though they
-arrive a latency later; that it was done only then is told by its `done_cycle`.
+says: work, and what was waited for. That a flag is set or taken takes no time: a wait that must wait
+is a slice of the cause, with the `wait_flag` at its end. A transfer whose bytes have passed is off its
+pipe, though they arrive a latency later; that it was done only then is told by its `done_cycle`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..decode import Role, flag_text
 from ..decode import transfers as gm_transfers
 from .occupancy import occupancy
 from .records import NONE, Cause
+from .slice_table import CAUSES, Kind, slice_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,28 +35,18 @@ if TYPE_CHECKING:
     Line = npt.NDArray[np.int64]
     _Ends = tuple[int | None, int | None]
 
-CAUSES: Final = (
-    Cause.BUSY,
-    Cause.FLAG,
-    Cause.BARRIER,
-    Cause.QUEUE,
-    Cause.MEMORY,
-    Cause.SCALES,
-)
-"""What a slice can be: work, or what is waited for."""
-
-ISSUES, FULL_QUEUE, NO_MEMORY, NO_SCALES = (
-    "issues",
-    "waits for a queue",
-    "waits for memory",
-    "waits for scales",
-)
-"""Names of slices that are no instruction."""
+ISSUES, FULL_QUEUE = "issues", "waits for a queue"
+STALLS: Final = {
+    Cause.FLAG: "waits for a flag",
+    Cause.MEMORY: "waits for memory",
+    Cause.SCALES: "waits for scales",
+}
+"""Names of slices that are no instruction: `ISSUES`, `FULL_QUEUE`, and these by what is waited for."""
 
 WINDOWS: Final = 1024
 """A counter of a rate has at most so many values a series: means over equal spans of time."""
 
-READ, WRITE = "read", "write"
+READ, WRITE = "read, bytes per cycle", "write, bytes per cycle"
 _OUTWARD: Final = (Pipe.FIX, Pipe.MTE3)
 _SHAPES: Final = (
     ("m", "k", "n"),
@@ -66,23 +58,6 @@ _SHAPES: Final = (
 )
 """Fields that tell the shape of what an instruction works on; the first that it has all of."""
 
-_WORK, _STALL, _SYNC, _FULL, _ISSUE = range(5)
-"""Kinds of slices: what an instruction does; what it waits for meanwhile; a flag or a barrier; the
-scalar unit before a full queue; the scalar unit's own work."""
-
-_SLICE = np.dtype(
-    [
-        ("core", np.int32),
-        ("part", np.int32),
-        ("pipe", np.int8),
-        ("cause", np.int8),
-        ("kind", np.int8),
-        ("start", np.int64),
-        ("end", np.int64),
-        ("record", np.int64),
-        ("count", np.int64),
-    ]
-)
 _TRAFFIC = np.dtype(
     [
         ("core", np.int32),
@@ -109,11 +84,8 @@ class Slices:
 
     @cached_property
     def table(self) -> npt.NDArray[Any]:
-        """The slices by their starts, a record array of `_SLICE`; `cause` is an index into `CAUSES`."""
-        pieces = [*_of_pipes(self.records), *_of_scalar_units(self.records)]
-        table = np.concatenate(pieces) if pieces else np.zeros(0, _SLICE)
-        length = table["end"] - table["start"]
-        return table[np.lexsort((table["record"], -length, length > 0, table["start"]))]
+        """The slices by their starts, a record array as `slice_table` makes it."""
+        return slice_table(self.records)
 
     def totals(self, cores: int) -> dict[Cause, npt.NDArray[np.int64]]:
         """Return the cycles of all slices by cause, core and pipe, int64 [cores, pipes] each."""
@@ -138,7 +110,7 @@ class Slices:
             table = table[np.isin(table["core"], cores)]
         rows: list[tuple[int, ...]] = table.tolist()
         for core, part, pipe, cause, kind, start, end, record, count in rows:
-            if kind == _ISSUE:
+            if kind == Kind.ISSUE:
                 task = self.records.parts[part].run.index
                 name, args, ends = ISSUES, {"task": task, "instructions": count}, (None, None)
             else:
@@ -161,7 +133,7 @@ class Slices:
                 name: _rates(mine[mine["outward"] == outward], self.window, self.cycles)
                 for name, outward in ((READ, False), (WRITE, True))
             }
-            yield from self._changes(core, "GM bandwidth, bytes per cycle", series)
+            yield from self._changes(core, "GM bandwidth", series)
 
     def fillings(self, cores: Sequence[int], target: Target) -> Iterator[Sample]:
         """Yield how full the memories of a cluster are, in bytes.
@@ -174,9 +146,8 @@ class Slices:
         numbers = {part.core: part.number for part in parts}
         found = occupancy(self.records, target, cores, window=self.window, cycles=self.cycles)
         for (core, name), means in found.items():
-            yield from self._changes(
-                numbers.get(core, cores[0]), f"{name} in use, bytes", {"bytes": means}
-            )
+            owner = numbers.get(core, cores[0])
+            yield from self._changes(owner, name, {"in use, bytes": means})
 
     @property
     def window(self) -> int:
@@ -206,7 +177,7 @@ class Slices:
         if part.run.blocks > 1:
             args["block"] = f"{part.run.block} of {part.run.blocks}"
         args |= self._facts_of(part.kernel, int(records.item[record]))
-        if kind == _FULL:
+        if kind == Kind.FULL:
             args |= {"cause": Cause.QUEUE.value, "queue": Pipe(int(records.pipe[record])).name}
             return FULL_QUEUE, args | {"mnemonic": instruction.mnemonic}, (None, None)
         registers = part.core.stream.registers[record - part.first].tolist()
@@ -214,24 +185,22 @@ class Slices:
         args |= dict(zip(names, registers, strict=False))
         if records.done[record] != records.end[record]:
             args["done_cycle"] = int(records.done[record])
-        if kind == _WORK:
+        if kind == Kind.WORK:
             return instruction.mnemonic, args, (None, None)
         args["cause"] = CAUSES[cause].value
-        if kind == _STALL:
-            name = NO_MEMORY if CAUSES[cause] is Cause.MEMORY else NO_SCALES
-            return name, args | {"mnemonic": instruction.mnemonic}, (None, None)
+        name = instruction.mnemonic
+        if kind == Kind.STALL:
+            name, args["mnemonic"] = STALLS[CAUSES[cause]], name
         role, partner = int(records.role[record]), int(records.partner[record])
         if role not in (Role.SET, Role.WAIT):
-            return instruction.mnemonic, args, (None, None)
+            return name, args, (None, None)
         slot = int(part.core.decoded.flags[int(records.item[record])])
         args["flag"] = flag_text(slot, part.core.core)
-        if partner == NONE:
-            return instruction.mnemonic, args, (None, None)
-        if role == Role.SET:
-            return instruction.mnemonic, args, (record, None)
-        if source := records.source(partner):
+        if role == Role.WAIT and partner != NONE and (source := records.source(partner)):
             args["set_by"] = source
-        return instruction.mnemonic, args, (None, partner)
+        if kind == Kind.STALL or partner == NONE:
+            return name, args, (None, None)
+        return name, args, (record, None) if role == Role.SET else (None, partner)
 
     def _facts_of(self, kernel: Kernel, item: int) -> dict[str, Any]:
         """Return what is the same whenever an instruction runs."""
@@ -240,79 +209,6 @@ class Slices:
             moved = costs.moved_bytes(kernel).tolist()
             facts |= {at: _static_facts(kernel, at, size) for at, size in enumerate(moved)}
         return facts[item]
-
-
-def _rows(
-    records: Records,
-    chosen: Line,
-    *,
-    pipe: Line | Pipe,
-    cause: Cause,
-    kind: int,
-    start: Line,
-    end: Line,
-) -> npt.NDArray[Any]:
-    """Return a slice for each of some records."""
-    rows = np.zeros(len(chosen), _SLICE)
-    rows["core"], rows["part"], rows["pipe"] = records.core[chosen], records.part[chosen], pipe
-    rows["cause"], rows["kind"] = CAUSES.index(cause), kind
-    rows["start"], rows["end"], rows["record"] = start, end, chosen
-    return rows
-
-
-def _of_pipes(records: Records) -> Iterator[npt.NDArray[Any]]:
-    """Yield the slices of the pipes that have a queue, and what the scalar unit waits for."""
-
-    def some(chosen: Line, cause: Cause, kind: int, start: Line, end: Line) -> npt.NDArray[Any]:
-        pipe = records.pipe[chosen]
-        return _rows(records, chosen, pipe=pipe, cause=cause, kind=kind, start=start, end=end)
-
-    role, start, end = records.role, records.start, records.end
-    fed = end - records.shared
-    busy = fed - records.starved
-    work = np.flatnonzero(role == Role.EXECUTE)
-    yield some(work, Cause.BUSY, _WORK, start[work], busy[work])
-    starved = work[records.starved[work] > 0]
-    yield some(starved, Cause.SCALES, _STALL, busy[starved], fed[starved])
-    shared = work[records.shared[work] > 0]
-    yield some(shared, Cause.MEMORY, _STALL, fed[shared], end[shared])
-    for roles, cause in (
-        ((Role.SET, Role.WAIT), Cause.FLAG),
-        ((Role.BARRIER, Role.BARRIER_ALL), Cause.BARRIER),
-    ):
-        chosen = np.flatnonzero(np.isin(role, roles))
-        yield some(chosen, cause, _SYNC, start[chosen], end[chosen])
-
-
-def _of_scalar_units(records: Records) -> Iterator[npt.NDArray[Any]]:
-    """Yield the slices of scalar units at work, and before full queues."""
-    for number, part in enumerate(records.parts):
-        chosen = np.arange(part.first, part.last)
-        issued = records.entered[chosen]
-        before = np.concatenate([[part.run.start], issued])
-        began = before + np.append(records.gap[chosen], part.core.stream.tail)
-        is_own = records.pipe[chosen] == Pipe.S
-        waits = issued > began[:-1]
-        stands = np.flatnonzero(waits & ~is_own)
-        yield _rows(
-            records,
-            chosen[stands],
-            pipe=Pipe.S,
-            cause=Cause.QUEUE,
-            kind=_FULL,
-            start=began[stands],
-            end=issued[stands],
-        )
-        # Its work is one slice from one thing that is shown, or that takes time, to the next.
-        breaks = np.flatnonzero(is_own | waits)
-        firsts, lasts = np.append(0, breaks + 1), np.append(breaks, len(chosen))
-        rows = np.zeros(len(firsts), _SLICE)
-        rows["core"], rows["part"], rows["pipe"] = part.core.number, number, Pipe.S
-        rows["cause"], rows["kind"] = CAUSES.index(Cause.BUSY), _ISSUE
-        rows["start"], rows["end"] = before[firsts], began[lasts]
-        rows["record"] = NONE
-        rows["count"] = np.minimum(lasts + 1, len(chosen)) - firsts
-        yield rows[rows["end"] > rows["start"]]
 
 
 def _gm_traffic(records: Records) -> npt.NDArray[Any]:
@@ -368,7 +264,9 @@ def _static_facts(kernel: Kernel, item: int, moved: int) -> dict[str, Any]:
     if moved:
         facts["bytes"] = moved
     for each, value in zip(instruction.row.fields, instruction.values, strict=True):
-        if each.kind is not FieldKind.REG:
+        if each.kind is FieldKind.VIEW:
+            facts["tensor"] = kernel.params[kernel.views[value].param].name
+        elif each.kind is not FieldKind.REG:
             facts[each.name] = value if each.enum is None else each.enum(value).name.lower()
     return facts
 

@@ -1,26 +1,31 @@
-"""The timeline in Perfetto's own trace processor: it opens, and its sums equal those of the report.
+"""Timelines in Perfetto's own trace processor: nothing is lost, and their sums equal the report's.
 
 The processor is a program of its own: that which the environment variable `TRACE_PROCESSOR` names, or
 one on the path, or the one that the package `perfetto` has kept or can download.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import scalebox
-from scalebox.app.api import Result
-from scalebox.app.core_places import labels
-from scalebox.codegen.isa.vocabulary import Pipe
-from scalebox.ir import language as pl
-from scalebox.ir.core import Program
-from scalebox.sim.account.records import COLUMNS
+from ..traces import importer
+from ..traces.importer import Opened, Shown
+from .timeline_promises import (
+    assert_adds_up,
+    assert_arrows,
+    assert_counters,
+    assert_kept,
+    of_example,
+)
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of the package are not ours
 
@@ -32,9 +37,24 @@ print(get_perfetto_prebuilt(TRACE_PROCESSOR_SHELL_MANIFEST))
 _SECONDS = 60
 _NONE = "Perfetto's trace processor must be on the path, or there must be a way to download it"
 
-Query = Callable[[str], list[dict[str, Any]]]
+EXAMPLES = ("mx_epilogue", "mx_matmul", "mx_spmd", "mxfp8_performance", "layer_norm", "softmax")
+_SLICES = """
+    select slice.id, process.name as process, thread.name as thread, slice.name, slice.category,
+           slice.ts, slice.dur, slice.depth, slice.arg_set_id
+    from slice
+    join thread_track on slice.track_id = thread_track.id
+    join thread using (utid)
+    join process using (upid)
+    order by slice.id
+"""
+_ARGS = (
+    "select arg_set_id, key, int_value, real_value, string_value from args where key glob 'args.*'"
+)
+
+Open = Callable[[dict[str, Any]], Opened]
 
 
+@cache
 def processor() -> str:
     """Return the path of the program, or skip the test."""
     named = os.environ.get("TRACE_PROCESSOR")
@@ -58,87 +78,76 @@ def processor() -> str:
     return child.stdout.strip().splitlines()[-1]
 
 
-@pytest.fixture(scope="module")
-def result(root: Path) -> Result:
-    """A run of a kernel on the cube core and a vector core."""
-    program = pl.loads(str(root / "examples" / "mx_epilogue.py"))
-    assert isinstance(program, Program)
-    return scalebox.run(program, functional=False)
-
-
-@pytest.fixture(scope="module")
-def query(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
-    """Asks the processor, which has read the timeline of the run."""
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Opens Chrome traces in the processor."""
     path = processor()
     api: Any = pytest.importorskip("perfetto.trace_processor", reason="perfetto is not installed")
-    folder = tmp_path_factory.mktemp("run") / "bundle"
-    result.save(folder)
-    config = api.TraceProcessorConfig(bin_path=path)
-    with api.TraceProcessor(trace=str(folder / "timeline.json"), config=config) as opened:
 
-        def ask(sql: str) -> list[dict[str, Any]]:
-            rows: Any = opened.query(sql)
-            return [dict(row.__dict__) for row in rows]
+    def open_trace(trace: dict[str, Any]) -> Opened:
+        file = tmp_path / "timeline.json"
+        file.write_text(json.dumps(trace))
+        config = api.TraceProcessorConfig(bin_path=path)
+        with api.TraceProcessor(trace=str(file), config=config) as processor:
 
-        yield ask
+            def ask(sql: str) -> list[dict[str, Any]]:
+                rows: Any = processor.query(sql)
+                return [dict(row.__dict__) for row in rows]
 
+            return _opened(ask)
 
-_SUMS = """
-    select process.name as core, thread.name as pipe, slice.category as cause,
-           sum(extract_arg(slice.arg_set_id, 'args.cycles')) as cycles
-    from slice
-    join thread_track on slice.track_id = thread_track.id
-    join thread using (utid)
-    join process using (upid)
-    group by 1, 2, 3
-"""
+    return open_trace
 
 
-def test_it_opens_without_an_error(query: Query) -> None:
-    found = query("select name, value from stats where severity != 'info' and value > 0")
-    assert found == []
-
-
-def test_the_sums_are_those_of_the_report(query: Query, result: Result) -> None:
-    sums = {(row["core"], row["pipe"], row["cause"]): row["cycles"] for row in query(_SUMS)}
-    assert sums
-    for core, account in zip(
-        labels(result.simulation.cores), result.simulation.accounts, strict=True
-    ):
-        for pipe in set(Pipe) - {Pipe.ALL}:
-            for cause, column in COLUMNS.items():
-                told = sums.get((core, pipe.name, cause.value), 0)
-                assert told == account[pipe, column], (core, pipe, cause)
-
-
-def test_every_wait_has_an_arrow_from_its_set(query: Query) -> None:
-    rows = query(
-        """
-        select source.name as tail, target.name as head
-        from flow
-        join slice source on flow.slice_out = source.id
-        join slice target on flow.slice_in = target.id
-        """
+def _opened(ask: Callable[[str], list[dict[str, Any]]]) -> Opened:
+    args: dict[int, dict[str, Any]] = {}
+    for row in ask(_ARGS):
+        values = [row[f"{kind}_value"] for kind in ("int", "real", "string")]
+        (value,) = [each for each in values if each is not None]
+        args.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("args.")] = value
+    slices: dict[int, Shown] = {}
+    for row in ask(_SLICES):
+        number, told = row.pop("id"), row.pop("arg_set_id")
+        slices[number] = Shown(**row, args={} if told is None else args[told])
+    errors = ask("select name, value from stats where severity != 'info' and value > 0")
+    return Opened(
+        list(slices.values()),
+        [
+            (slices[row["slice_out"]], slices[row["slice_in"]])
+            for row in ask("select slice_out, slice_in from flow order by id")
+        ],
+        {row["name"] for row in ask("select name from counter_track")},
+        Counter({row["name"]: row["value"] for row in errors}),
     )
-    waits = query("select count(1) as waits from slice where name glob 'wait_*flag'")
-    assert len(rows) == waits[0]["waits"] > 0
-    for row in rows:
-        assert row["tail"] == row["head"].replace("wait", "set")
 
 
-def test_slices_of_a_thread_do_not_cross(query: Query) -> None:
-    found = query("select count(1) as nested from slice where depth > 0")
-    assert found[0]["nested"] == 0
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_shown_whole_and_as_the_model_says(name: str, opened: Open) -> None:
+    run = of_example(name)
+    found = opened(run.trace)
+    assert_kept(run, found)
+    assert_adds_up(run, found)
+    assert_arrows(run, found)
+    assert_counters(found)
+    assert found == importer.opened(run.trace)
 
 
-def test_the_bandwidth_is_a_counter(query: Query) -> None:
-    rows = query(
-        """
-        select track.name as name, max(counter.value) as most
-        from counter join track on counter.track_id = track.id
-        where track.name glob 'GM bandwidth*'
-        group by 1
-        """
-    )
-    assert {row["name"].split()[-1] for row in rows} == {"read", "write"}
-    assert all(row["most"] > 0 for row in rows)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_model_loses_in_true_time_what_the_processor_loses(name: str, opened: Open) -> None:
+    trace = in_true_time(of_example(name).trace)
+    found = opened(trace)
+    assert found.errors[importer.DROPPED]
+    assert found == importer.opened(trace)
+
+
+def in_true_time(trace: dict[str, Any]) -> dict[str, Any]:
+    """Return a timeline whose ruler is the real one: a cycle is less than a nanosecond of it."""
+    scale = 1e6 / trace["otherData"]["clock_hz"]
+    records: list[dict[str, Any]] = []
+    for record in trace["traceEvents"]:
+        start, end = record.get("ts"), record.get("ts", 0) + record.get("dur", 0)
+        times = {} if start is None else {"ts": int(start) * scale}
+        if "dur" in record:
+            times["dur"] = int(end) * scale - times["ts"]
+        records.append({**record, **times})
+    return {**trace, "traceEvents": records}

@@ -1,7 +1,6 @@
-"""Timelines: lanes whose slices nest or stand apart, arrows, names, and true times."""
+"""Timelines: lanes whose slices nest or stand apart, arrows, names, and times in cycles."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,9 @@ from hypothesis import strategies as st
 
 from scalebox.ir.errors import InputError
 from scalebox.traces.timeline import DEVICE, Sample, Slice, Timeline, write_timeline
+
+from . import importer
+from .importer import opened
 
 CLOCK_HZ = 1_650_000_000
 
@@ -35,18 +37,11 @@ def slices(trace: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def assert_nested_or_apart(trace: dict[str, Any]) -> None:
-    by_thread: defaultdict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
-    for record in slices(trace):
-        end = record["ts"] + record["dur"]
-        by_thread[record["pid"], record["tid"]].append((record["ts"], end))
-    for spans in by_thread.values():
-        for number, (begin, end) in enumerate(spans):
-            for other_begin, other_end in spans[number + 1 :]:
-                apart = end <= other_begin or other_end <= begin
-                inside = (begin <= other_begin and other_end <= end) or (
-                    other_begin <= begin and end <= other_end
-                )
-                assert apart or inside
+    """Hold the slices against each other as they are shown: all of them, as nothing is dropped."""
+    found = opened(trace)
+    assert not found.errors
+    assert len(found.slices) == len(slices(trace))
+    importer.assert_nested_or_apart(found)
 
 
 def thread_names(trace: dict[str, Any]) -> dict[tuple[int, int], str]:
@@ -80,7 +75,7 @@ def test_a_core_is_a_process_and_a_pipe_a_thread() -> None:
         for record in trace["traceEvents"]
         if record["name"] == "process_name"
     }
-    assert list(processes.values()) == ["core 0", "core 1", "device"]
+    assert list(processes.values()) == ["core 0", "core 1", "device (1 us is 1 cycle)"]
     names = thread_names(trace)
     shown = [(processes[pid], name) for (pid, _), name in sorted(names.items())]
     pipes = ("MTE2", "M", "V")
@@ -88,18 +83,53 @@ def test_a_core_is_a_process_and_a_pipe_a_thread() -> None:
     assert 0 not in {pid for pid, _ in names} | {tid for _, tid in names}
 
 
-def test_a_slice_tells_cycles_whole_and_times_in_microseconds() -> None:
+def test_a_microsecond_of_the_ruler_is_a_cycle_and_the_true_time_stands_beside() -> None:
     mad = event(0, "M", "mad_mx", 1650, 4950, args={"task": 3, "macs": 65536})
     (record,) = slices(chrome_trace([mad]))
-    assert (record["name"], record["ts"], record["dur"]) == ("mad_mx", 1.0, 2.0)
+    assert (record["name"], record["ts"], record["dur"]) == ("mad_mx", 1650, 3300)
     assert record["args"] == {
         "start_cycle": 1650,
         "end_cycle": 4950,
         "cycles": 3300,
+        "ns": 2000.0,
         "task": 3,
         "macs": 65536,
     }
     assert (record["cat"], record["pid"]) == ("busy", 1)
+
+
+def test_what_takes_no_time_has_a_nanosecond_each_and_what_follows_begins_behind() -> None:
+    events = [
+        event(0, "M", "wait_flag", 7, 7),
+        event(0, "M", "set_flag", 7, 7),
+        event(0, "M", "mad", 7, 9),
+        event(0, "M", "set_flag", 9, 9),
+        event(0, "V", "add", 7, 9),
+    ]
+    trace = chrome_trace(events)
+    shown = [(each["ts"], each["dur"], each["name"]) for each in slices(trace)]
+    assert sorted(shown) == [
+        (7, 0, "wait_flag"),
+        (7, 2, "add"),
+        (7.001, 0, "set_flag"),
+        (7.002, 1.998, "mad"),
+        (9, 0, "set_flag"),
+    ]
+    assert sum(each["args"]["cycles"] for each in slices(trace)) == 4
+
+
+def test_more_in_one_cycle_than_it_has_nanoseconds_spreads_over_lanes() -> None:
+    moments = [event(0, "M", "set_flag", 3, 3, tail_of=number) for number in range(2500)]
+    ends = [event(0, "V", "wait_flag", 3, 3, head_of=number) for number in range(2500)]
+    trace = chrome_trace([*moments, event(0, "M", "mad", 3, 4), *ends])
+    assert_nested_or_apart(trace)
+    assert set(thread_names(trace).values()) == {"M", "M (2)", "M (3)", "V", "V (2)", "V (3)"}
+    found = opened(trace)
+    numbers = sorted((tail.args["arrow"], head.args["arrow"]) for tail, head in found.arrows)
+    assert numbers == [(number, number) for number in range(2500)]
+    assert all(tail.name == "set_flag" for tail, _ in found.arrows)
+    (mad,) = [each for each in found.slices if each.name == "mad"]
+    assert (mad.thread, mad.dur) == ("M", 1)
 
 
 @given(
@@ -127,9 +157,10 @@ def test_no_set_of_events_makes_slices_that_cross(
     trace = chrome_trace(events, clock_hz=clock_hz)
     assert_nested_or_apart(trace)
     assert len(slices(trace)) == len(events)
-    for record in slices(trace):
-        exact = record["args"]["start_cycle"] * 1e6 / clock_hz
-        assert record["ts"] == pytest.approx(exact, rel=1e-12, abs=1e-5)
+    for each in opened(trace).slices:
+        start, end = each.args["start_cycle"], each.args["end_cycle"]
+        assert start * 1000 <= each.ts < (start + 1) * 1000
+        assert each.end == (end * 1000 if end > start else each.ts)
 
 
 def arrows(trace: dict[str, Any]) -> list[tuple[str, int, float, str]]:
@@ -143,32 +174,45 @@ def arrows(trace: dict[str, Any]) -> list[tuple[str, int, float, str]]:
 
 def test_a_flag_is_an_arrow_from_its_set_to_its_wait() -> None:
     events = [
-        event(0, "M", "wait_flag", 5, 31, head_of=9),
+        event(0, "M", "waits for a flag", 5, 30),
         event(0, "MTE1", "set_flag", 20, 20, tail_of=9),
         event(0, "MTE1", "set_flag", 22, 23),
+        event(0, "M", "wait_flag", 30, 30, head_of=9),
     ]
-    trace = chrome_trace(events, clock_hz=1_000_000)
-    assert arrows(trace) == [("s", 9, 20.0, "MTE1"), ("f", 9, 20.0, "M")]
+    trace = chrome_trace(events)
+    assert arrows(trace) == [("s", 9, 20, "MTE1"), ("f", 9, 30, "M")]
     ends = [record for record in trace["traceEvents"] if record["ph"] in "sf"]
     assert ends[1]["bp"] == "e"
     assert ends[0]["cat"] == ends[1]["cat"]
+    numbers = {each["name"]: each["args"].get("arrow") for each in slices(trace)[:2]}
+    assert numbers == {"waits for a flag": None, "set_flag": 9}
 
 
-def test_an_arrow_to_a_wait_that_comes_later_ends_where_that_begins() -> None:
+def test_flags_that_take_no_time_lead_forward_all_the_same() -> None:
+    # In one cycle M sets, V waits for it and sets, M waits for that and sets, and V waits again.
+    chain = [("M", None, 1), ("V", 1, None), ("V", None, 2), ("M", 2, None), ("M", None, 3)]
     events = [
-        event(0, "MTE1", "set_flag", 20, 20, tail_of=2),
-        event(0, "M", "wait_flag", 50, 50, head_of=2),
+        event(0, "S", "set_flag", 50, 50),
+        *(
+            event(0, pipe, "wait" if tail is None else "set", 50, 50, tail_of=tail, head_of=head)
+            for pipe, head, tail in [*chain, ("V", 3, None)]
+        ),
     ]
-    assert arrows(chrome_trace(events, clock_hz=1_000_000)) == [
-        ("s", 2, 20.0, "MTE1"),
-        ("f", 2, 50.0, "M"),
+    found = opened(chrome_trace(events))
+    ends = [(a.thread, a.name, a.args["arrow"], b.thread, b.name) for a, b in found.arrows]
+    assert ends == [
+        ("M", "set", 1, "V", "wait"),
+        ("V", "set", 2, "M", "wait"),
+        ("M", "set", 3, "V", "wait"),
     ]
+    assert all(tail.ts <= head.ts for tail, head in found.arrows)
+    assert not any(each.depth for each in found.slices)
 
 
 def test_an_arrow_may_lead_from_core_to_core() -> None:
     events = [
         event(0, "FIX", "set_core_flag", 3, 3, tail_of=0),
-        event(1, "V", "wait_core_flag", 0, 9, head_of=0),
+        event(1, "V", "wait_core_flag", 9, 9, head_of=0),
     ]
     ends = [
         (record["ph"], record["pid"])
@@ -178,12 +222,19 @@ def test_an_arrow_may_lead_from_core_to_core() -> None:
     assert ends == [("s", 1), ("f", 2)]
 
 
+def test_a_wait_whose_set_is_not_shown_has_no_arrow() -> None:
+    trace = chrome_trace([event(0, "M", "wait_flag", 9, 9, head_of=4)])
+    assert arrows(trace) == []
+    assert "arrow" not in slices(trace)[0]["args"]
+    assert not opened(trace).errors
+
+
 def test_an_end_of_an_arrow_stands_behind_its_slice_with_nothing_between_on_its_thread() -> None:
     # Viewers bind an end to what has begun last on its thread.
     events = [
-        event(0, "M", "wait_flag", 0, 20, head_of=1),
         event(0, "MTE1", "set_flag", 10, 10, tail_of=1),
         event(0, "MTE1", "move", 10, 30),
+        event(0, "M", "wait_flag", 20, 20, head_of=1),
         event(0, "M", "mad", 20, 40),
     ]
     found: dict[int, str] = {}
@@ -202,15 +253,21 @@ def test_counters_belong_to_their_core_or_to_the_device() -> None:
     trace = chrome_trace([event(0, "M", "x", 0, 1)], samples=lambda: samples, cores=["a", "b"])
     counters = [record for record in trace["traceEvents"] if record["ph"] == "C"]
     assert [(each["pid"], each["ts"], each["args"]) for each in counters] == [
-        (1_000_000, 0.0, {"read": 1.5, "write": 0.0}),
-        (2, 1.0, {"read": 0.5, "write": 0.0}),
+        (1_000_000, 0, {"read": 1.5, "write": 0.0}),
+        (2, 1650, {"read": 0.5, "write": 0.0}),
     ]
-    assert {"name": "device"} in [record["args"] for record in trace["traceEvents"]]
+    assert {"name": "device (1 us is 1 cycle)"} in [
+        record["args"] for record in trace["traceEvents"]
+    ]
 
 
-def test_notes_stand_beside_the_clock() -> None:
+def test_notes_stand_beside_the_clock_and_what_a_microsecond_is() -> None:
     trace = chrome_trace([], notes={"machine": "a5"})
-    assert trace["otherData"] == {"clock_hz": CLOCK_HZ, "machine": "a5"}
+    assert trace["otherData"] == {
+        "clock_hz": CLOCK_HZ,
+        "ruler": "1 us of the ruler is 1 cycle of the machine, 0.6061 ns",
+        "machine": "a5",
+    }
 
 
 def test_records_stand_in_the_order_of_time() -> None:

@@ -95,6 +95,6 @@ def test_the_timeline_has_the_counters_of_each_memory(bench: Any) -> None:
     result, records = run(bench, LOAD.format(0))
     slices = Slices(records, cycles=result.cycles)
     samples = list(slices.fillings([0], bench.target))
-    assert {(each.core, each.counter) for each in samples} == {(0, "L1 in use, bytes")}
-    assert samples[0].values == samples[-1].values == {"bytes": 0.0}
-    assert max(each.values["bytes"] for each in samples) == 64
+    assert {(each.core, each.counter) for each in samples} == {(0, "L1")}
+    assert samples[0].values == samples[-1].values == {"in use, bytes": 0.0}
+    assert max(each.values["in use, bytes"] for each in samples) == 64

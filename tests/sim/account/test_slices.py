@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
-from scalebox.sim.account.records import COLUMNS, Cause, records_of
-from scalebox.sim.account.slices import FULL_QUEUE, ISSUES, Slices
+from scalebox.sim.account.records import COLUMNS, NONE, Cause, records_of
+from scalebox.sim.account.slices import FULL_QUEUE, ISSUES, READ, STALLS, WRITE, Slices
+from scalebox.sim.decode import Role
 from scalebox.sim.report import SimResult
-from scalebox.traces.timeline import DEVICE
+from scalebox.traces.timeline import DEVICE, Timeline
 
+from ...traces.importer import Opened, opened
 from .random_streams import kernel_of, texts
 
 LOAD = "gm_to_l1_row v0, x0, x0, l1[0], cols=64"
@@ -59,6 +61,71 @@ def test_slices_stand_apart_and_add_up_to_the_accounts(
         assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(), flag_cycles=st.sampled_from([0, 0, 1, 10]), core_flag=st.sampled_from([0, 3])
+)
+def test_every_wait_has_an_arrow_from_its_set_however_short_flags_take(
+    bench: Any, count: int, data: Any, flag_cycles: int, core_flag: int
+) -> None:
+    times = {"flag_cycles": flag_cycles, "core_flag_cycles": core_flag, "flag_counter_max": 255}
+    target = bench.target.with_settings(times)
+    lines = data.draw(texts(list(ClusterCore)[:count]))
+    result = bench.run(kernel_of(bench, lines), target=target, functional=False, checks="off")
+    slices = slices_of(result, target)
+    found = opened(Timeline(slices=slices.slices, clock_hz=target.clock_hz).as_trace())
+    assert not found.errors
+    assert len(found.slices) == len(slices.table)
+    assert not any(each.depth for each in found.slices)
+    assert_arrows(slices, found)
+
+
+@pytest.mark.parametrize("flag_cycles", [0, 1])
+def test_flags_of_one_cycle_stand_in_the_order_of_cause_and_of_their_pipe(
+    bench: Any, flag_cycles: int
+) -> None:
+    # In the program every wait stands before its set.
+    text = f"""
+wait_flag src=mte1, dst=mte2, id=0
+wait_flag src=m, dst=mte1, id=0
+set_flag src=mte1, dst=mte2, id=0
+{MAD}
+set_flag src=m, dst=mte1, id=0
+"""
+    target = bench.target.with_settings({"flag_cycles": flag_cycles})
+    result = bench.run(kernel_of(bench, [text]), target=target, functional=False, checks="off")
+    slices = slices_of(result, target)
+    moments = [each for each in slices.slices() if each.start == each.end]
+    assert [(each.pipe, each.name) for each in moments] == [
+        ("M", "set_flag"),
+        ("MTE1", "wait_flag"),
+        ("MTE1", "set_flag"),
+        ("MTE2", "wait_flag"),
+    ]
+    assert moments[-1].end - moments[0].end == 2 * flag_cycles
+    found = opened(Timeline(slices=slices.slices, clock_hz=target.clock_hz).as_trace())
+    assert not found.errors
+    assert_arrows(slices, found)
+
+
+def assert_arrows(slices: Slices, found: Opened) -> None:
+    """Hold the arrows against the records: each from its set to its wait, and not back in time."""
+    records = slices.records
+    pairs: dict[int, int] = {}
+    for wait in np.flatnonzero((records.role == Role.WAIT) & (records.partner != NONE)).tolist():
+        pairs[int(records.partner[wait])] = wait
+    assert sorted(tail.args["arrow"] for tail, _ in found.arrows) == sorted(pairs)
+    for tail, head in found.arrows:
+        number = tail.args["arrow"]
+        assert head.args["arrow"] == number
+        assert tail.ts <= head.ts
+        for end, record in ((tail, number), (head, pairs[number])):
+            assert end.name == records.instruction(record).mnemonic
+            assert end.args["source"] == records.source(record)
+            assert end.ts // 1000 == records.end[record]
+
+
 def test_a_slice_tells_what_an_instruction_did(bench: Any) -> None:
     result = bench.run(kernel_of(bench, [f"{LOAD}\n{MAD}"]), functional=False)
     told = {each.name: each for each in slices_of(result, bench.target).slices()}
@@ -85,6 +152,20 @@ def test_a_wait_names_its_flag_and_who_set_it(bench: Any) -> None:
     assert (set_.tail_of, set_.head_of) == (wait.head_of, wait.tail_of)
     assert wait.head_of is not None
     assert set_.start == set_.end
+    assert wait.start == wait.end
+    stall = told[STALLS[Cause.FLAG]]
+    assert (stall.pipe, stall.category, stall.end) == ("M", "flag", wait.start)
+    assert stall.args == {**wait.args, "mnemonic": "wait_flag"}
+    assert (stall.tail_of, stall.head_of) == (None, None)
+
+
+def test_a_wait_that_need_not_wait_is_a_moment(bench: Any) -> None:
+    flag = "src=mte2, dst=m, id=3"
+    text = f"set_flag {flag}\n{MAD}\nwait_flag {flag}"
+    result = bench.run(kernel_of(bench, [text]), functional=False)
+    (wait,) = [each for each in slices_of(result, bench.target).slices() if "wait" in each.name]
+    assert (wait.name, wait.start) == ("wait_flag", wait.end)
+    assert wait.head_of is not None
 
 
 def test_a_full_queue_stalls_the_scalar_unit(bench: Any) -> None:
@@ -109,7 +190,7 @@ def test_scales_that_come_late_are_a_slice_behind_the_work(bench: Any) -> None:
 def test_the_bandwidth_adds_up_to_the_bytes_moved(bench: Any, loads: int) -> None:
     text = "\n".join([*[LOAD] * loads, STORE])
     result = bench.run(kernel_of(bench, [text]), functional=False)
-    sums = {(core, name): 0.0 for core in (DEVICE, 0) for name in ("read", "write")}
+    sums = {(core, name): 0.0 for core in (DEVICE, 0) for name in (READ, WRITE)}
     last: dict[int, Any] = {}
     for sample in slices_of(result, bench.target).samples():
         before = last.get(sample.core)
@@ -117,10 +198,10 @@ def test_the_bandwidth_adds_up_to_the_bytes_moved(bench: Any, loads: int) -> Non
             for name, rate in before.values.items():
                 sums[sample.core, name] += rate * (sample.cycle - before.cycle)
         last[sample.core] = sample
-    assert all(sample.values == {"read": 0.0, "write": 0.0} for sample in last.values())
+    assert all(sample.values == {READ: 0.0, WRITE: 0.0} for sample in last.values())
     for core in (DEVICE, 0):
-        assert sums[core, "read"] == pytest.approx(64 * loads)
-        assert sums[core, "write"] == pytest.approx(8 * 4)
+        assert sums[core, READ] == pytest.approx(64 * loads)
+        assert sums[core, WRITE] == pytest.approx(8 * 4)
 
 
 def test_only_the_cores_that_are_asked_for_are_shown(bench: Any) -> None:
