@@ -287,6 +287,7 @@ class RunReport:
         if bundle.suffix != SUFFIX:
             part = "" if shown is None else f" ({shown} clusters)"
             yield f"         its timeline.json{part} opens in https://ui.perfetto.dev"
+            yield "         (1 us on its ruler is 1 cycle)"
         elif shown is not None:
             yield f"         its timeline shows {shown} clusters"
 

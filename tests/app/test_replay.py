@@ -227,7 +227,9 @@ def test_a_kernel_that_does_not_run_to_its_end_is_told_and_stops_no_comparison(
     capsys.readouterr()
     assert main(["run", "bad.hrry", "--json"]) == 1
     shown = capsys.readouterr()
-    assert shown.out == ""
+    told = json.loads(shown.out)
+    assert not told["ok"]
+    assert told["error"] == "The kernel of a bundle must run to its end, but it exits with 3"
     assert "must run to its end, but it exits with 3" in shown.err
     assert main(["compare", "other.npz", "bad.hrry"]) == 1
     assert "written by" in capsys.readouterr().out

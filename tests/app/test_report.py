@@ -38,9 +38,10 @@ def test_the_report_reads_as_it_should(report: RunReport) -> None:
     )
     rate = 64 * 512 * 64 / work
     assert lines[5] == f"MACs     {rate:,.0f} a work cycle, {rate / 8192:.1%} of the peak of 8,192"
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         f"bundle   {Path('scalebox-runs') / 'kernel'}",
         "         its timeline.json opens in https://ui.perfetto.dev",
+        "         (1 us on its ruler is 1 cycle)",
     ]
 
 
