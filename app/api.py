@@ -328,7 +328,7 @@ def _check_budget(max_cycles: object, *, timing: bool) -> None:
 def _check_threads(threads: object) -> None:
     if threads is None:
         return
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         message = f"threads must be a whole number from 1 on, not {describe_given(threads)}"
         raise InputError(message)
 

@@ -107,7 +107,8 @@ class Work:
                 one where none of them touches in GM what another one writes.
             scales: Who keeps the scales of every mad, if anyone; for a single thread.
         """
-        if threads == 1:
+        threads = min(threads, len(order))
+        if threads <= 1:
             core = new_core()
             for index in order:
                 if scales is not None:

@@ -119,7 +119,8 @@ class _Side:
     """One operand, its lanes first: its bytes, how they lie there, and its scales."""
 
     def __init__(self, codes: Codes, scales: Codes, dtype: DType, *, width: int, span: int) -> None:
-        self.codes = codes if min(codes.strides) > 0 else np.ascontiguousarray(codes)
+        # A step of 0 along K would mean codes that share a byte.
+        self.codes = codes if min(codes.strides) > 0 else codes.copy(order="C")
         self.scales = scales
         self.form = element_form(dtype)._replace(span=span)
         self.width = width

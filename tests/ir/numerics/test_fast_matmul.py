@@ -216,3 +216,28 @@ class TestSumsInDoubt:
         a[::3, 5], b[40, ::5], a[7, 70] = 0x7C, 0xFC, 0x7E
         scale = np.full((48, 3), 127, np.uint8)
         assert_equal((a, scale, b, scale.T), WIDE[0])
+
+
+@pytest.mark.parametrize("dtype", ELEMENTS)
+@pytest.mark.parametrize("sum_", ["group", "sequential"])
+@pytest.mark.parametrize("shape", [(7, 1, 9), (1, 70, 9), (7, 70, 1), (1, 1, 1)])
+def test_operands_with_steps_of_zero(
+    dtype: SimpleDType, sum_: str, shape: tuple[int, int, int]
+) -> None:
+    rows, depth, columns = shape
+    rng = np.random.default_rng(5)
+    kind = "finite" if dtype in oracles.BYTE_FLOATS else "any"
+    column = codes(rng, (rows, 1), dtype, kind)
+    row = codes(rng, (1, columns), dtype, kind)
+    scales = {
+        "a_scales": np.full((rows, -(-depth // 32)), 127, np.uint8),
+        "b_scales": np.full((-(-depth // 32), columns), 127, np.uint8),
+    }
+    spread = np.lib.stride_tricks.as_strided
+    a = spread(column, (rows, depth), (1, 0))  # along K, and where an extent is 1
+    b = spread(row, (depth, columns), (0, 1))
+    expected = reference.matmul_mx(
+        a=a.copy(), b=b.copy(), a_dtype=dtype, b_dtype=dtype, sum=sum_, **scales
+    )
+    found = fast_matmul.matmul_mx(a=a, b=b, a_dtype=dtype, b_dtype=dtype, sum=sum_, **scales)
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
