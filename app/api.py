@@ -139,8 +139,8 @@ def run(
     """
     from ..sim.device import simulate
 
-    _check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
-    _check_budget(max_cycles, timing=timing)
+    check_options(inputs, functional=functional, timing=timing, record_scales=record_scales)
+    check_budget(max_cycles, timing=timing)
     _check_threads(threads)
     multiplier, summation = Multiplier.of(cube), Summation.of(sum)
     made, dims = _bound(executable_or_program, inputs or {}, entry, bind)
@@ -302,7 +302,7 @@ class Result:
         save_bundle(place, self.bundle())
 
 
-def _check_options(inputs: object, **switches: object) -> None:
+def check_options(inputs: object, **switches: object) -> None:
     """Refuse inputs that are no mapping, and switches that are neither on nor off."""
     if inputs is not None and not isinstance(inputs, Mapping):
         message = f"inputs must map parameter names to arrays, not be {describe_given(inputs)}"
@@ -313,7 +313,12 @@ def _check_options(inputs: object, **switches: object) -> None:
             raise InputError(message)
 
 
-def _check_budget(max_cycles: object, *, timing: bool) -> None:
+def check_budget(max_cycles: object, *, timing: bool) -> None:
+    """Refuse a limit of cycles that is none, or that nobody could keep.
+
+    Raises:
+        InputError: With what it must be.
+    """
     if max_cycles is None:
         return
     if isinstance(max_cycles, bool) or not isinstance(max_cycles, int) or max_cycles < 1:

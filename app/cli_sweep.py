@@ -65,7 +65,7 @@ def sweep(
     """
     from ..sim.device import Checks
     from .first_run import compilation_announced
-    from .progress import progress_shown
+    from .progress import leave_echo, progress_shown
     from .result_files import read_inputs
     from .run_command import CHECKS
     from .sweep import run_sweep
@@ -90,11 +90,11 @@ def sweep(
         max_cycles=max_cycles,
     )
     quiet = as_csv or as_json
-    shown = progress_shown(
-        sys.stderr, quiet=quiet, watched=False
-    )  # no thread: processes are copied
+    shown = progress_shown(sys.stderr, quiet=quiet, watched=False)
     with shown as progress, compilation_announced(sys.stderr):
         found = run_sweep(settings, grid, jobs=jobs, progress=progress, tick=progress.tick)
+        if found.interrupted:
+            leave_echo(sys.stderr)
     report = SweepReport(found)
     if as_json:
         print_json(report.as_json())

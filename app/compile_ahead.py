@@ -149,7 +149,7 @@ def main() -> None:
     untyped_core: Any = Core
     untyped_core.check_bounds = inside
     with untyped.install_listener("numba:compile", Teller()):
-        result = run(parse(_KERNEL), functional=False)  # pyright: ignore[reportArgumentType]
+        result = run(parse(_KERNEL), functional=False, warm=True)  # pyright: ignore[reportArgumentType]
         analysis = Analysis(result)
         _ = analysis.path, analysis.pipes
 

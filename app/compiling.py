@@ -21,10 +21,10 @@ from ..ir.jit import (
     written_elsewhere,
 )
 from .compile_ahead import Ahead
-from .progress import ProgressLine
+from .progress import ProgressLine, say, stop_if_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
     from rich.console import Console
@@ -45,9 +45,10 @@ FIRST = (
     _CLOCK,
     ("account.occupancy", "follow"),
     ("account.critical_walk", "walk"),
+    ("pipes.l2", "warm_up"),
 )
-"""Modules and names of what Python calls in the first run of a matmul; with what these call in turn
-it is all that is compiled then."""
+"""Modules and names of what Python calls in the first run of a matmul, be the cache cold or warm; with
+what these call in turn it is all that is compiled then."""
 
 
 class Compilation(compiler_events.Listener):
@@ -55,11 +56,14 @@ class Compilation(compiler_events.Listener):
 
     Args:
         stream: Where what is to be said goes.
-        message: What is said first.
+        message: Tells what is said first, of whether next to nothing is compiled yet, and of how many
+            functions are to be; None to say nothing.
         line: The line on which the number of functions is drawn.
     """
 
-    def __init__(self, stream: TextIO, message: str, line: ProgressLine) -> None:
+    def __init__(
+        self, stream: TextIO, message: Callable[[bool, int], str] | None, line: ProgressLine
+    ) -> None:
         super().__init__()
         self._stream = stream
         self._message = message
@@ -67,7 +71,7 @@ class Compilation(compiler_events.Listener):
         self._ahead = Ahead(self._draw)
         self._process = os.getpid()
         self._depth = 0
-        self._has_begun = False
+        self._has_begun = self._is_first = self._has_told = False
         self._done: set[str] = set()
         self._planned: set[str] = set()
 
@@ -79,7 +83,11 @@ class Compilation(compiler_events.Listener):
         self._begin()
         if self._depth == 0:
             self._plan([dispatcher])
+            self._tell()
+            self._line.come_to_front()
+            self._draw()
         self._depth += 1
+        stop_if_asked()
 
     def on_end(self, event: Any) -> None:
         """Count a function that has been compiled."""
@@ -89,13 +97,20 @@ class Compilation(compiler_events.Listener):
         self._done.add(name_of(event.data["dispatcher"]))
         self._ahead.listen()
         self._draw()
+        if self._depth == 0:
+            self._line.rest()
 
     def wait_for(self, module: str, path: Path) -> bool:
         """Return whether code that was missing has been written meanwhile."""
         if os.getpid() != self._process:
             return False
         self._begin()
-        return self._ahead.wait_for(module, path)
+        self._line.come_to_front()
+        is_there = self._ahead.wait_for(module, path)
+        stop_if_asked()
+        if self._depth == 0:
+            self._line.rest()
+        return is_there
 
     def end(self) -> None:
         """Say no more."""
@@ -109,14 +124,22 @@ class Compilation(compiler_events.Listener):
         self._has_begun = True
         first = list(_first())
         if first and not can_keep(first[0]):
-            print(f"{UNKEPT}.", file=self._stream, flush=True)
-        elif self._message:
-            print(self._message, file=self._stream, flush=True)
+            say(f"{UNKEPT}.", self._stream)
+            self._has_told = True
         self._plan(first)
         clock = getattr(sys.modules.get(f"{_ROOM}{_CLOCK[0]}"), _CLOCK[1], None)
-        if clock is not None and can_keep(clock) and not is_kept(clock):
+        self._is_first = clock is None or not is_kept(clock)
+        self._tell()
+        if clock is not None and can_keep(clock) and self._is_first:
             self._ahead.begin()
         self._line.phase("compiling", len(self._planned))
+
+    def _tell(self) -> None:
+        """Say it, once it is known how much is to be compiled."""
+        if self._planned and not self._has_told:
+            self._has_told = True
+            if self._message is not None:
+                say(self._message(self._is_first, len(self._planned)), self._stream)
 
     def _plan(self, functions: Iterable[Any]) -> None:
         self._planned |= {name_of(each) for each in needs(functions) if not is_kept(each)}
@@ -128,7 +151,9 @@ class Compilation(compiler_events.Listener):
 
 
 @contextmanager
-def compiling_shown(stream: TextIO, message: str, console: Console | None) -> Generator[None]:
+def compiling_shown(
+    stream: TextIO, message: Callable[[bool, int], str] | None, console: Console | None
+) -> Generator[None]:
     """Within, say once when numba begins to compile, and show how far it has come.
 
     What it finds among the code that is kept is not compiled, so that most runs say nothing. Where there
@@ -136,7 +161,7 @@ def compiling_shown(stream: TextIO, message: str, console: Console | None) -> Ge
 
     Args:
         stream: Where to.
-        message: What is said.
+        message: Tells what is said, as for :class:`Compilation`.
         console: A terminal on which a line may be drawn; None for none.
     """
     compilation = Compilation(stream, message, ProgressLine(console))

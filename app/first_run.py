@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MESSAGE = (
     "Compiling the machine model for this computer: half a minute, once. Later runs start at once."
 )
-"""What is said when numba compiles."""
+"""What is said when numba compiles for the first time."""
 
 CUBE_MESSAGE = "Compiling the cube's Verilog for this computer: about 40 seconds, once. Later runs start at once."
 UNIT_MESSAGE = (
@@ -29,6 +29,19 @@ _MESSAGES = {
 """What to say of a build, by its name."""
 
 
+def message_of(is_first: bool, functions: int) -> str:
+    """Return what is said when numba compiles.
+
+    Args:
+        is_first: Whether next to nothing is compiled yet.
+        functions: How many functions are to be compiled.
+    """
+    if is_first:
+        return MESSAGE
+    number = f"{functions:,} functions" if functions > 1 else "1 function"
+    return f"Compiling what this run needs beyond what is compiled: {number}, once."
+
+
 @contextmanager
 def compilation_announced(stream: TextIO) -> Generator[None]:
     """Within, say it once on `stream` when something starts that takes long.
@@ -39,9 +52,10 @@ def compilation_announced(stream: TextIO) -> Generator[None]:
     """
     from ..rtl.cosim.cache import builds_announced
     from .compiling import compiling_shown
+    from .progress import say
 
     if not (stream.isatty() or _is_read(stream)):
-        with compiling_shown(stream, "", None):
+        with compiling_shown(stream, None, None):
             yield
         return
     announced: set[str] = set()
@@ -49,10 +63,10 @@ def compilation_announced(stream: TextIO) -> Generator[None]:
     def tell(build: str) -> None:
         message = _MESSAGES.get(build)
         if message is not None and message not in announced:
-            print(message, file=stream, flush=True)
+            say(message, stream)
             announced.add(message)
 
-    with compiling_shown(stream, MESSAGE, console_on(stream)), builds_announced(tell):
+    with compiling_shown(stream, message_of, console_on(stream)), builds_announced(tell):
         yield
 
 

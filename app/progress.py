@@ -22,6 +22,8 @@ PATIENCE_SECONDS = 0.5
 """Work that is over sooner shows nothing."""
 
 _REDRAW_SECONDS = 0.2
+_HOLD_SECONDS = 1.0
+"""How long a line in front stays there that rests: others would only flicker between its parts."""
 _BAR_WIDTH = 24
 _FULL, _EMPTY = ("━", "╌"), ("=", "-")
 _CLEAR = "\r\x1b[2K"
@@ -85,6 +87,8 @@ class Tally:
 
 
 _front: list[ProgressLine] = []
+_shown: list[ProgressLine] = []
+"""The line that stands on the terminal, if one does."""
 _lock = Lock()
 _stop = Event()
 """Whether Ctrl-C has come; what came to nothing, as it did where nobody could raise it, comes again."""
@@ -102,26 +106,34 @@ class ProgressLine(Tally):
         self._console = console
         self._start = time.monotonic()
         self._drawn = 0.0
+        self._rests_since: float | None = None
+        self._watch: _Watch | None = None
 
     def phase(self, name: str, total: int = 0, *, cycles: int = 0) -> None:
         """Begin a part of the work, unless somebody wants it to stop."""
-        _stop_if_asked()
+        stop_if_asked()
         super().phase(name, total, cycles=cycles)
 
     def advance(self, tasks: int = 1) -> None:
         """Count tasks that are done, and draw that, unless somebody wants the work to stop."""
         super().advance(tasks)
+        if self._watch is not None:
+            self._watch.end()
+            self._watch = None
         self.tick()
-        _stop_if_asked()
+        stop_if_asked()
 
     def tick(self) -> None:
         """Draw the line, unless that was done a moment ago, or the work has only begun."""
         now = time.monotonic()
-        if self._console is None or not self.name or (_front and _front[-1] is not self):
+        if self._console is None or not self.name:
             return
         if now - self._start >= PATIENCE_SECONDS and now - self._drawn >= _REDRAW_SECONDS:
             with _lock:
+                if any(line.is_before(self, now) for line in _front):
+                    return
                 self._draw(self._console)
+                _shown[:] = [self]
             self._drawn = now
 
     @property
@@ -130,18 +142,43 @@ class ProgressLine(Tally):
         return self._console is not None
 
     def come_to_front(self) -> None:
-        """Be the one that is drawn, until `erase`, though work around it may have a line, too."""
-        _front.append(self)
+        """Be the one that is drawn, though work around it may have a line, too.
+
+        That is until `erase`, or until a moment after `rest`.
+        """
+        with _lock:
+            self._rests_since = None
+            if self not in _front:
+                _front.append(self)
+
+    def rest(self) -> None:
+        """Let other lines be drawn if this one does not come to the front again in a moment."""
+        self._rests_since = time.monotonic()
+
+    def is_before(self, other: ProgressLine, now: float) -> bool:
+        """Return whether this line, which came to the front, hides another one."""
+        if self is other:
+            return False
+        return self._rests_since is None or now - self._rests_since < _HOLD_SECONDS
+
+    def end_with_first_task(self, watch: _Watch) -> None:
+        """End a thread that draws the line as soon as a task is done."""
+        self._watch = watch
 
     def erase(self) -> None:
         """Take the line away, so that something else can be written there."""
-        if self in _front:
-            _front.remove(self)
-        if self._console is not None and self._drawn:
-            with _lock:
-                self._console.file.write(_CLEAR)
-                self._console.file.flush()
+        with _lock:
+            if self in _front:
+                _front.remove(self)
+            if self in _shown:
+                _clear()
             self._drawn = 0.0
+
+    def clear(self) -> None:
+        """Empty the line of the terminal that it is drawn on."""
+        assert self._console is not None, "a line without a terminal is never shown"
+        self._console.file.write(_CLEAR)
+        self._console.file.flush()
 
     def _draw(self, console: Console) -> None:
         from rich.text import Text
@@ -166,31 +203,83 @@ def progress_shown(
     Args:
         stream: Where to.
         quiet: Whether nothing is shown at all.
-        watched: Whether the line is drawn while nobody calls, by a thread.
+        watched: Whether a thread draws the line to the end while nobody calls; else only until the
+            first task is done, as where processes are copied afterwards.
 
     Raises:
         typer.Exit: With the exit status of what was interrupted.
     """
     line = ProgressLine(None if quiet else _console(stream))
     before = _listen()
-    over = Event()
-    thread = Thread(target=_watch, args=(line, over), daemon=True)
+    watch = _Watch(line)
+    if not watched:
+        line.end_with_first_task(watch)
     try:
-        if watched and line.is_shown:
-            thread.start()
+        if line.is_shown:
+            watch.begin()
         yield line
     except KeyboardInterrupt:
-        line.erase()
-        print(line.interruption(), file=stream)
+        leave_echo(stream)
+        say(line.interruption(), stream)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        over.set()
-        if thread.ident is not None:
-            thread.join()
+        watch.end()
         line.erase()
         if before is not None:
             signal.signal(signal.SIGINT, before)
         _stop.clear()
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Write a sentence where a line of progress may stand, which gives way to it."""
+    with _lock:
+        _clear()
+        print(text, file=stream, flush=True)
+
+
+def leave_echo(stream: TextIO) -> None:
+    """Begin a new line after Ctrl-C, of which a terminal shows `^C`, or take it away with the progress."""
+    if not stream.isatty():
+        return
+    with _lock:
+        if _shown:
+            _clear()
+        else:
+            print(file=stream, flush=True)
+
+
+def _clear() -> None:
+    """Take away the line that stands on the terminal; the lock is held."""
+    for line in _shown:
+        line.clear()
+    _shown.clear()
+
+
+class _Watch:
+    """A thread that draws a line now and then.
+
+    Args:
+        line: What is drawn.
+    """
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self._over = Event()
+        self._thread = Thread(target=self._draw, daemon=True)
+
+    def begin(self) -> None:
+        """Draw from now on."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Draw no more; the thread is gone then."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _draw(self) -> None:
+        while not self._over.wait(_REDRAW_SECONDS):
+            self._line.tick()
 
 
 def _listen() -> Any:
@@ -210,15 +299,11 @@ def _on_interrupt(_number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _stop_if_asked() -> None:
+def stop_if_asked() -> None:
+    """Raise the KeyboardInterrupt of a Ctrl-C that came where nobody could raise it."""
     if _stop.is_set() and current_thread() is main_thread():
         _stop.clear()
         raise KeyboardInterrupt
-
-
-def _watch(line: ProgressLine, over: Event) -> None:
-    while not over.wait(_REDRAW_SECONDS):
-        line.tick()
 
 
 def _console(stream: TextIO) -> Console | None:

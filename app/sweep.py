@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.executable import Executable
 from ..ir.errors import InputError, UserError
 from ..ir.given import describe_given
+from ..sim.device import Checks
 from ..sim.progress import SILENT
-from .api import checked_program
+from .api import check_budget, check_options, checked_program
 from .sweep_grid import make_grid
-from .sweep_rows import unfinished, with_speedups
+from .sweep_rows import unfinished, with_machines, with_speedups
 from .sweep_run import RunSettings, Workshop
 from .sweep_tasks import groups_of, one_by_one, side_by_side
 from .worker_pool import can_fork, free_cores
@@ -133,14 +134,18 @@ def run_sweep(
     Raises:
         UserError: As :func:`sweep`.
     """
+    check_options(settings.inputs, functional=settings.functional, warm=settings.warm)
+    check_budget(settings.max_cycles, timing=True)
+    Checks.of(settings.checks)
+    _check_seed(settings.seed)
     jobs = min(_checked_jobs(jobs), grid.runs)
     groups = groups_of(grid)
     rows = [unfinished(point) for group in groups for point in group.points]
     workshop = Workshop(settings)
     interrupted = False
     try:
-        _try_kernel(workshop, groups[0].points[0].params, alone=len(groups) == 1)
         progress.phase("runs", grid.runs)
+        _try_kernel(workshop, groups[0].points[0].params, alone=len(groups) == 1)
         made = (
             one_by_one(workshop, groups)
             if jobs == 1
@@ -152,7 +157,13 @@ def run_sweep(
                 progress.advance()
     except KeyboardInterrupt:
         interrupted = True
-    return Sweep(settings, grid, tuple(with_speedups(rows)), interrupted)
+    return Sweep(settings, grid, tuple(with_speedups(with_machines(rows))), interrupted)
+
+
+def _check_seed(seed: object) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        message = f"seed must be a whole number from 0 on, not {describe_given(seed)}"
+        raise InputError(message)
 
 
 def _try_kernel(workshop: Workshop, params: Mapping[str, int], *, alone: bool) -> None:

@@ -224,7 +224,10 @@ def _read(what: str, given: object, read: _Reader, rule: Spec | None) -> Iterabl
     if not isinstance(given, str) or ".." not in given:
         return [read(given)]
     found = _RANGE.fullmatch(given)
-    if found is None or (rule is not None and rule.type is not FieldType.INTEGER):
+    takes_integers = rule is None or rule.type is FieldType.INTEGER
+    if found is not None and rule is not None and rule.type is FieldType.NUMBER:
+        takes_integers = all(_is_whole(found[end]) for end in ("first", "last"))
+    if found is None or not takes_integers:
         how = "FIRST..LAST:STEP, as in 8..32:8" if found is None else "a list, as in 1.5,2,2.5"
         message = f"{what} must have {how}, not {given!r}"
         raise InputError(message)
@@ -233,7 +236,7 @@ def _read(what: str, given: object, read: _Reader, rule: Spec | None) -> Iterabl
         step = int(step_text, 0)
     except ValueError:
         step = 0
-    first, last = read(found["first"]), read(found["last"])
+    first, last = int(read(found["first"])), int(read(found["last"]))
     if step < 1 or last < first:
         message = (
             f"{what} must have a range that goes up, as in 8..32:8, which is 8, 16, 24 and 32, "
@@ -247,6 +250,14 @@ def _read(what: str, given: object, read: _Reader, rule: Spec | None) -> Iterabl
     if count > MOST_RUNS:
         raise _too_many(count)
     return [read(each) for each in range(first, last + 1, step)]
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        int(text, 0)
+    except ValueError:
+        return False
+    return True
 
 
 def _too_many(runs: int) -> InputError:

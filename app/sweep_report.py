@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .sweep_rows import RowStatus
+from .sweep_rows import PARAM, SETTING, RowStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _MOST_NAMED = 3
 
 FIGURES = (
     "status", "cycles", "launch_cycles", "work_cycles", "microseconds", "macs", "peak_share", "speedup",
-    "bound", "bottleneck", "problem",
+    "bound", "bottleneck", "golden", "problem",
 )  # fmt: skip
 """The columns of CSV after those of the grid, named like the attributes of a row."""
 
@@ -56,8 +56,8 @@ class SweepReport:
         grid = self.sweep.grid
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        params = [f"param.{name}" for name in grid.params]
-        fields = [f"set.{name}" for name in grid.settings]
+        params = [f"{PARAM}{name}" for name in grid.params]
+        fields = [f"{SETTING}{name}" for name in grid.settings]
         writer.writerow([*params, "machine", *fields, *FIGURES])
         for row in self.sweep.rows:
             figures = [_plain(getattr(row, name)) for name in FIGURES]
@@ -69,7 +69,8 @@ class SweepReport:
         """Yield the sweep as text for a terminal."""
         yield from self._heading()
         yield ""
-        table = [self._cells(row) for row in self.sweep.rows]
+        waiting = [row for row in self.sweep.rows if row.status is RowStatus.NOT_RUN]
+        table = [self._cells(row) for row in self.sweep.rows if row.status is not RowStatus.NOT_RUN]
         heads = [_broken(name) for name in self._names()]
         deep = max(map(len, heads))
         heads = [[""] * (deep - len(head)) + head for head in heads]
@@ -81,17 +82,26 @@ class SweepReport:
             yield _line([head[line] for head in heads], widths)
         for row in table:
             yield _line(row, widths)
+        if waiting:
+            yield f"{len(waiting):,} runs were not run" if len(waiting) > 1 else "1 run was not run"
         yield from self._problems()
 
     @property
     def _draws(self) -> bool:
         return self.sweep.settings.functional and self.sweep.settings.inputs is None
 
+    @property
+    def _compares(self) -> bool:
+        """Whether outputs are compared with golden, which an executable has none of."""
+        ran = [row for row in self.sweep.rows if row.cycles is not None]
+        return self.sweep.settings.functional and (not ran or ran[0].golden is not None)
+
     def _heading(self) -> Iterator[str]:
         sweep = self.sweep
         count = len(sweep.rows)
         runs = f"{count:,} runs" if count > 1 else "1 run"
-        how = ", compared with golden" if sweep.settings.functional else ", for cycles only"
+        how = ", outputs computed" if sweep.settings.functional else ", for cycles only"
+        how = ", compared with golden" if self._compares else how
         seed = f", inputs drawn with seed {sweep.settings.seed}" if self._draws else ""
         machines = {row.machine for row in sweep.rows if row.machine}
         where = f" on machine {machines.pop()}" if len(machines) == 1 else ""
@@ -104,12 +114,12 @@ class SweepReport:
 
     def _names(self) -> list[str]:
         """Return what heads the columns: what changes, and what was found."""
-        grid, settings = self.sweep.grid, self.sweep.settings
+        grid = self.sweep.grid
         names = [name for name, values in grid.params.items() if len(values) > 1]
         names += ["machine"] * (len(grid.machines) > 1)
         names += [name for name, values in grid.settings.items() if len(values) > 1]
         names += ["cycles", "us", "of peak", "speed-up"]
-        names += ["golden"] * settings.functional
+        names += ["golden"] * self._compares
         return [*names, "most of the critical path"]
 
     def _cells(self, row: SweepRow) -> list[str]:
@@ -126,8 +136,8 @@ class SweepReport:
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
             f"{row.speedup:.2f}x",
         ]
-        if self.sweep.settings.functional:
-            cells.append("equal" if row.ok else "DIFFERENT")
+        if self._compares:
+            cells.append({"equal": "equal", "differs": "DIFFERENT"}.get(row.golden or "", ""))
         return [*cells, row.bound or ""]
 
     def _varied(self, row: SweepRow) -> list[str]:

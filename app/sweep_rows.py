@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .sweep_grid import Point
 
 
+PARAM, SETTING = "param.", "set."
+"""What stands before the names of sizes and of fields in JSON and CSV."""
+
+
 class RowStatus(Enum):
     """What became of a run."""
 
@@ -29,7 +33,8 @@ class SweepRow:
     Attributes:
         index: Its place in the grid, from 0 on.
         params: Sizes of the kernel file, by name, as the sweep set them.
-        machine: The name of the machine; empty where it is that of the kernel and nobody looked.
+        machine: The name of the machine; empty where it is that of a kernel that is refused in all
+            sizes.
         settings: Fields of the machine, by name, as the sweep set them.
         status: What became of it.
         cycles: All cycles, the launch included; None where there are none, as for what follows.
@@ -42,6 +47,7 @@ class SweepRow:
             multiplies as much.
         bound: The largest part of the critical path, in a few words.
         bottleneck: What bounds the run, in a sentence.
+        golden: `"equal"` or `"differs"`, as outputs are compared with golden; None where they are not.
         problem: Why it was refused, or the first difference from golden.
         warnings: What is suspicious, though it is no error.
     """
@@ -59,6 +65,7 @@ class SweepRow:
     speedup: float | None = None
     bound: str | None = None
     bottleneck: str | None = None
+    golden: str | None = None
     problem: str | None = None
     warnings: tuple[str, ...] = field(default=())
 
@@ -75,12 +82,12 @@ class SweepRow:
         return self.cycles - self.launch_cycles
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as plain values."""
+        """Return the row as plain values; `param.` and `set.` stand before the names of the grid."""
         return {
             "index": self.index,
-            "params": dict(self.params),
+            **{f"{PARAM}{name}": value for name, value in self.params.items()},
             "machine": self.machine,
-            "settings": dict(self.settings),
+            **{f"{SETTING}{name}": value for name, value in self.settings.items()},
             "ok": self.ok,
             "status": self.status.value,
             "cycles": self.cycles,
@@ -92,6 +99,7 @@ class SweepRow:
             "speedup": self.speedup,
             "bound": self.bound,
             "bottleneck": self.bottleneck,
+            "golden": self.golden,
             "problem": self.problem,
             "warnings": list(self.warnings),
         }
@@ -109,6 +117,15 @@ def unfinished(
         status=status,
         problem=problem,
     )
+
+
+def with_machines(rows: Sequence[SweepRow]) -> list[SweepRow]:
+    """Return rows with the kernel's own machine where a kernel was refused before it told which it is."""
+    names = {row.machine for row in rows if row.machine}
+    if len(names) != 1:
+        return list(rows)
+    (name,) = names
+    return [row if row.machine else replace(row, machine=name) for row in rows]
 
 
 def with_speedups(rows: Sequence[SweepRow]) -> list[SweepRow]:

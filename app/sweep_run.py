@@ -117,9 +117,18 @@ class Workshop:
         Args:
             group: Its number.
             params: The sizes that its runs have in common.
-            place: The file in which they find them.
+            place: The file in which they find them, or why it cannot be written.
         """
-        write_shared(place, self._data_of(group, params, None))
+        try:
+            write_shared(place, self._data_of(group, params, None))
+        except OSError as error:
+            problem = (
+                f"Data of {self.settings.title} must fit into a file in {place.parent} that the "
+                f"processes of a sweep share: {error.strerror}; one job needs no such file"
+            )
+            place.unlink(missing_ok=True)
+            self._data = group, Data(problem=problem)
+            write_shared(place, self._data[1])
 
     def row(self, group: int, point: Point, place: Path | None = None) -> SweepRow:
         """Make a run.
@@ -132,7 +141,9 @@ class Workshop:
         """
         row = unfinished(point, RowStatus.REFUSED)
         try:
-            return self._run(row, point, self._data_of(group, point.params, place))
+            machine = _machine(self.kernel(point.params), point)
+            row = replace(row, machine=point.machine_name or machine.name)
+            return self._run(row, point, machine, self._data_of(group, point.params, place))
         except UserError as error:
             return replace(row, problem=str(error))
         except MemoryError as error:
@@ -177,11 +188,9 @@ class Workshop:
             return {}
         return draw_inputs(function, settings.seed, grouped_axes=axes)
 
-    def _run(self, row: SweepRow, point: Point, data: Data) -> SweepRow:
-        """Return a row with what its run found."""
+    def _run(self, row: SweepRow, point: Point, machine: Target, data: Data) -> SweepRow:
+        """Return a row with what its run found on a machine, of which the point changes fields."""
         kernel, settings = self.kernel(point.params), self.settings
-        machine = _machine(kernel, point)
-        row = replace(row, machine=point.machine_name or machine.name)
         try:
             target = machine.with_settings(point.settings, source=SETTING_SOURCE)
         except MachineError as error:  # fields that do not go together
@@ -252,6 +261,7 @@ def _filled(
         peak_share=report.macs_per_cycle / report.peak_macs_per_cycle if macs else None,
         bound=NO_LOOP if idle else bound,
         bottleneck=None if idle else analysis.sentence,
+        golden=None if comparison is None else ("equal" if comparison else "differs"),
         problem=None if comparison is None or comparison else str(comparison).splitlines()[0],
         warnings=report.warnings,
     )

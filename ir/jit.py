@@ -18,6 +18,7 @@ import llvmlite  # pyright: ignore[reportMissingTypeStubs]
 import numba
 
 from .code_store import KeptCode
+from .errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -119,6 +120,9 @@ def written_elsewhere(wait: Callable[[str, Path], bool]) -> Generator[None]:
 
 
 def _compile(function: Callable[P, T], **options: Any) -> Callable[P, T]:
+    if _numba.config.DISABLE_JIT:
+        message = "NUMBA_DISABLE_JIT must not be set: what has to be compiled cannot run without"
+        raise InputError(message)
     dispatcher: Any = numba.njit(error_model="numpy", **options)(function)
     # There is no public way to tell numba what else its copy depends on.
     dispatcher._cache = KeptCode(  # noqa: SLF001

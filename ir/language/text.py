@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from ..errors import Span
+    from .params import Parameters
     from .source import Source
 
 _MACHINE = "MACHINE"
@@ -74,9 +75,20 @@ def parse(text: str) -> Program | Function:
     return _only_item(_execute(text, name), "The text")
 
 
-def loads(path: str | Path) -> Program | Function:
-    """Return the one program, or the one function, of a file; raises as :func:`parse`."""
-    return _only_item(_execute(_read(_file(path)), str(path)), f"The file {path}")
+def loads(path: str | Path, *, params: Mapping[str, int | str] | None = None) -> Program | Function:
+    """Return the one program, or the one function, of a file.
+
+    Args:
+        path: A Python file with one program, or one function, at module level.
+        params: What replaces its `pl.param` values, and extents of its dynamic dimensions, as
+            `--param` does on the command line: `{"M": 1024}`.
+
+    Raises:
+        ParserError: When the text is none of the language.
+        InputError: When the file cannot be read, holds no program or several, or has no parameter
+            of a given name.
+    """
+    return _item_of_file(path, params)[0]
 
 
 def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None) -> KernelFile:
@@ -91,19 +103,33 @@ def load_file(path: str | Path, *, params: Mapping[str, int | str] | None = None
         InputError: When the file cannot be read, holds no program or several, or has no parameter
             of a given name.
     """
-    file = _file(path)
-    with param_overrides(params or {}) as record:
-        names = _execute(_read(file), str(path))
-        item = _only_item(names, f"The file {path}")
-        program = item if isinstance(item, Program) else Program([item], item.name, item.span)
-        if record.overrides:
-            dims = (dim.name_hint for dim in dynamic_dims(program))
-            program = bind_dims(program, record.sizes(dims))
+    item, names, record = _item_of_file(path, params)
+    program = _as_program(item)
     machine = names.get(_MACHINE)
     if machine is not None and not isinstance(machine, str):
         message = f"{_MACHINE} in {path} must be a string, not {machine!r}"
         raise InputError(message)
-    return KernelFile(file, program, machine, dict(record.values), dict(record.dims))
+    return KernelFile(_file(path), program, machine, dict(record.values), dict(record.dims))
+
+
+def _item_of_file(
+    path: str | Path, params: Mapping[str, int | str] | None
+) -> tuple[Program | Function, Mapping[str, object], Parameters]:
+    """Return the kernel of a file, what else the file names, and the sizes that it asked for."""
+    file = _file(path)
+    with param_overrides(params or {}) as record:
+        names = _execute(_read(file), str(path))
+        item = _only_item(names, f"The file {path}")
+        if record.overrides:
+            program = _as_program(item)
+            dims = record.sizes(dim.name_hint for dim in dynamic_dims(program))
+            if dims:
+                item = bind_dims(program, dims)
+    return item, names, record
+
+
+def _as_program(item: Program | Function) -> Program:
+    return item if isinstance(item, Program) else Program([item], item.name, item.span)
 
 
 def _file(path: str | Path) -> Path:

@@ -57,6 +57,7 @@ def test_the_first_run_says_what_it_does_and_the_second_finds_it_done(
         others = {name for name in there if name.startswith("scalebox.")}
         assert len({name for name in others if not name.startswith(PARTS)}) <= len(others) // 5
         assert not {name for name in here & others if name.startswith(PARTS)}
+        assert "scalebox.sim.pipes.l2.warm_up" in others, "for a later run with --warm"
     (planned, here, there), said = run(tmp_path, kernel)
     assert (planned, here, there, said) == (set(), set(), set(), "")
 

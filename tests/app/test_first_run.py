@@ -2,16 +2,20 @@
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from numba import njit
+from rich.console import Console
 
+from scalebox.app import compiling, progress
 from scalebox.app.first_run import (
     CUBE_MESSAGE,
     MESSAGE,
     UNIT_MESSAGE,
     compilation_announced,
 )
+from scalebox.app.progress import ProgressLine
 from scalebox.rtl.cosim.cache import cached_build
 
 
@@ -27,13 +31,73 @@ def successor(number: int) -> int:
     return number + 1
 
 
-@pytest.mark.parametrize(("stream", "said"), [(Terminal(), MESSAGE), (io.StringIO(), "")])
-def test_a_terminal_is_told_once_that_something_is_compiled(stream: io.StringIO, said: str) -> None:
+def unkept(_: object) -> bool:
+    return False
+
+
+MORE = "Compiling what this run needs beyond what is compiled: 1 function, once."
+
+
+@pytest.mark.parametrize(
+    ("stream", "is_kept", "said"),
+    [
+        (Terminal(), False, MESSAGE),
+        (Terminal(), True, MORE),
+        (io.StringIO(), False, ""),
+        (io.StringIO(), True, ""),
+    ],
+)
+def test_a_terminal_is_told_once_that_something_is_compiled(
+    stream: io.StringIO, is_kept: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clock() -> None:
+        """Stand for what the first run compiles, which may be kept or not."""
+
+    def kept(function: object) -> bool:
+        return is_kept and function is clock
+
+    monkeypatch.setattr(compiling, "FIRST", ())
+    monkeypatch.setattr(compiling, "is_kept", kept)
+    monkeypatch.setattr(compiling, "can_keep", unkept)
+    monkeypatch.setattr("scalebox.sim.pipes.loop.simulate_pipes", clock)
     with compilation_announced(stream):
         assert [njit(successor)(number) for number in (1, 2)] == [2, 3]
     first, _, line = stream.getvalue().partition("\n")
     assert first == said
     assert not line or line.endswith(CLEARED)
+
+
+def test_while_something_is_compiled_no_other_line_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=60)
+    run, line = ProgressLine(console), ProgressLine(console)
+    compilation = compiling.Compilation(stream, None, line)
+    run.phase("checking tasks", 1)
+    event = SimpleNamespace(data={"dispatcher": njit(successor)})
+
+    def later(seconds: float) -> str:
+        before = len(stream.getvalue())
+        now[0] += seconds
+        run.tick()
+        return stream.getvalue()[before:]
+
+    assert "checking tasks" in later(1)
+    now[0] += 1
+    compilation.on_start(event)
+    assert "compiling" in stream.getvalue()
+    assert later(30) == ""
+    compilation.on_end(event)
+    assert later(0.5) == ""
+    compilation.on_start(event)
+    assert later(30) == ""
+    compilation.on_end(event)
+    assert "checking tasks" in later(2), "what runs for long after it shows again"
+    compilation.end()
+    run.erase()
 
 
 def test_nothing_is_said_when_nothing_is_compiled() -> None:

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import typer
 from rich.console import Console
 
 from scalebox.app import progress
-from scalebox.app.progress import ProgressLine, Tally, progress_shown
+from scalebox.app.progress import ProgressLine, Tally, leave_echo, progress_shown, say
 
 
 def test_a_tally_tells_how_far_work_came() -> None:
@@ -79,6 +80,81 @@ def test_the_line_in_front_is_the_one_that_is_drawn(monkeypatch: pytest.MonkeyPa
     back.advance()
     assert hidden.getvalue() != ""
     back.erase()
+
+
+def test_a_line_in_front_that_rests_for_long_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    (back, hidden), (front, _) = line_on_terminal(), line_on_terminal()
+    for line in (back, front):
+        line.phase("work", 2)
+    front.come_to_front()
+    now[0] += 30.0
+    back.tick()
+    front.rest()
+    now[0] += 0.5
+    back.tick()
+    assert hidden.getvalue() == "", "as between two functions that are compiled"
+    now[0] += 1.0
+    back.tick()
+    assert "0 of 2" in hidden.getvalue()
+    drawn = hidden.getvalue()
+    now[0] += 1.0
+    front.come_to_front()
+    back.tick()
+    assert hidden.getvalue() == drawn
+    front.erase()
+    back.erase()
+
+
+def test_a_sentence_takes_the_place_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    line, stream = line_on_terminal()
+    line.phase("work", 2)
+    line.advance()
+    say("Compiling.", stream)
+    assert stream.getvalue().endswith("\r\x1b[2KCompiling.\n")
+    line.erase()
+    assert stream.getvalue().endswith("Compiling.\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_follows_ctrl_c_begins_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    bare = Terminal()
+    leave_echo(bare)
+    assert bare.getvalue() == "\n"
+    line, stream = line_on_terminal()
+    line.phase("work", 2)
+    line.advance()
+    drawn = stream.getvalue()
+    leave_echo(Terminal())
+    assert stream.getvalue() == f"{drawn}\r\x1b[2K"
+    memory = io.StringIO()
+    leave_echo(memory)
+    assert memory.getvalue() == ""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_thread_draws_while_nobody_calls_and_is_gone_before_processes_are_copied(
+    watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    stream, before = Terminal(), threading.active_count()
+    with progress_shown(stream, watched=watched) as line:
+        line.phase("runs", 4)
+        deadline = time.monotonic() + 20
+        while "runs" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "0 of 4" in stream.getvalue()
+        line.advance()
+        assert threading.active_count() == before + watched
+    assert threading.active_count() == before
 
 
 def test_nothing_is_shown_without_a_terminal() -> None:

@@ -1,6 +1,7 @@
 """Sweeps: rows in the order of the grid, whoever makes them; what is refused is a row that says why."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ import pytest
 import scalebox
 from scalebox.app import sweep_run
 from scalebox.app.cli import main
+from scalebox.app.sweep import Sweep
+from scalebox.app.sweep_grid import make_grid
+from scalebox.app.sweep_report import SweepReport
+from scalebox.app.sweep_rows import RowStatus, unfinished
 from scalebox.app.sweep_run import RunSettings, Workshop
 from scalebox.app.worker_pool import can_fork
 from scalebox.ir.core import Program
@@ -147,7 +152,7 @@ def test_what_differs_from_golden_is_a_row_that_says_where(
 
     monkeypatch.setattr(sweep_run, "interpret", other)
     (row,) = scalebox.sweep(sized, functional=True)
-    assert row.status.value == "differs"
+    assert (row.status.value, row.golden) == ("differs", "differs")
     assert row.cycles
     assert row.problem is not None
     assert row.problem.startswith("c: ")
@@ -161,9 +166,31 @@ def test_programs_and_executables_may_be_swept(
     executable.save(tmp_path / "kernel.sbx")
     grid: dict[str, Any] = {"settings": {"l2_hit_cycles": [100, 300]}, "jobs": 1}
     rows = scalebox.sweep(program, functional=True, **grid)
+    assert all(row.ok for row in rows)
+    assert [row.golden for row in rows] == ["equal", "equal"]
+    rows = [replace(row, golden=None) for row in rows]
     assert rows == scalebox.sweep(executable, **grid)
     assert rows == scalebox.sweep(tmp_path / "kernel.sbx", **grid)
-    assert all(row.ok for row in rows)
+
+
+def test_an_executable_has_no_golden_to_be_compared_with(
+    gemm: Callable[..., Program], tmp_path: Path, capsys: Shown
+) -> None:
+    path = tmp_path / "kernel.sbx"
+    scalebox.compile(gemm(32, 128, 64)).save(path)
+    assert main(["sweep", str(path), "--functional", "--set", "l2_hit_cycles=100,300"]) == 0
+    told = capsys.readouterr().out
+    assert "golden" not in told
+    assert "equal" not in told
+
+
+def test_a_row_that_is_refused_tells_its_machine(kernel: Callable[..., str], sized: str) -> None:
+    refused, made = scalebox.sweep(sized, params={"M": [8, 32]}, jobs=1)
+    assert (refused.ok, made.ok) == (False, True)
+    assert (refused.machine, made.machine) == ("a5", "a5")
+    small, large = scalebox.sweep(sized, settings={"l1_bytes": [4096, 524288]}, jobs=1)
+    assert (small.ok, large.ok) == (False, True)
+    assert small.machine == "a5"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +208,43 @@ def test_a_sweep_of_which_no_run_could_be_made_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=told):
         scalebox.sweep(sized, **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"checks": "bad"}, "checks must be 'error', 'warn' or 'off', not 'bad'"),
+        ({"max_cycles": 0}, "max_cycles must be a whole number of cycles from 1 on, not 0"),
+        ({"functional": "yes"}, "functional must be True or False"),
+        ({"warm": 3}, "warm must be True or False"),
+        ({"inputs": 5}, "inputs must map parameter names to arrays"),
+        ({"seed": -1}, "seed must be a whole number from 0 on, not -1"),
+        ({"seed": "x"}, "seed must be a whole number from 0 on"),
+    ],
+)
+def test_an_option_that_no_run_could_have_is_refused(
+    sized: str, option: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        scalebox.sweep(sized, **option)
+
+
+@needs_fork
+def test_data_that_cannot_be_shared_refuses_their_rows(
+    sized: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = sweep_run.write_shared
+
+    def full(path: Path, value: Any) -> None:
+        if value.problem is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, value)
+
+    monkeypatch.setattr(sweep_run, "write_shared", full)
+    fields = {"l2_hit_cycles": "100,300"}
+    rows = scalebox.sweep(sized, params={"K": [128, 256]}, settings=fields, functional=True, jobs=2)
+    assert [row.ok for row in rows] == [True, True, False, False]
+    assert "No space left on device; one job needs no such file" in str(rows[2].problem)
 
 
 def test_a_kernel_that_is_none_is_refused_with_its_place() -> None:
@@ -228,6 +292,30 @@ def test_json_and_csv_parse_back(sized: str, capsys: Shown) -> None:
     assert [line["param.M"] for line in table] == ["8", "8", "32", "32"]
     assert [line["status"] for line in table] == ["refused", "refused", "ok", "ok"]
     assert "multiple of 16" in table[0]["problem"]
+    for line, row in zip(table, found["rows"], strict=True):
+        assert set(line) <= set(row), "columns of CSV are keys of JSON"
+        assert (line["machine"], row["machine"]) == ("a5", "a5")
+        assert line["work_cycles"] == str(row["work_cycles"] or "")
+        assert (line["golden"], row["golden"]) == ("", None)
+
+
+def test_golden_is_a_column_where_outputs_are_compared(sized: str, capsys: Shown) -> None:
+    assert main(["sweep", sized, "--param", "M=8,32", "--functional", "--csv"]) == 1
+    table = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [line["golden"] for line in table] == ["", "equal"]
+
+
+def test_the_table_counts_the_runs_that_were_not_made() -> None:
+    grid = make_grid({"M": [8, 16, 32]})
+    settings = RunSettings(kernel=Path("kernel.py"))
+    refused, *others = [unfinished(point) for point in grid.points()]
+    refused = replace(refused, status=RowStatus.REFUSED, problem="It is too small")
+    report = SweepReport(Sweep(settings, grid, (refused, *others), interrupted=True))
+    *_, row, count, blank, problem = report.lines()
+    assert (row.split(), count) == (["8", "refused"], "2 runs were not run")
+    assert (blank, problem) == ("", "refused  It is too small (M=8)")
+    assert len(report.csv().splitlines()) == 1 + 3
+    assert len(report.as_json()["rows"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,12 @@ def test_fields_are_of_their_own_type() -> None:
     assert fields["mad_pairs"] == ((("E4M3", "E4M3"), ("E5M2", "E5M2")),)
 
 
+def test_a_range_of_integers_gives_numbers_to_a_field_that_takes_any() -> None:
+    (values,) = make_grid(settings={"gm_port_bytes_per_cycle": "64..256:64"}).settings.values()
+    assert values == (64.0, 128.0, 192.0, 256.0)
+    assert all(isinstance(value, float) for value in values)
+
+
 def test_machines_may_be_records() -> None:
     target = load_target("a5")
     (point,) = make_grid(machines=target).points()
@@ -73,7 +79,9 @@ def test_other_sizes_are_refused(given: object) -> None:
         ({"nosuch": 1}, "nosuch"),
         ({"cores": "0"}, "cores must be an integer, 1 to 4096"),
         ({"cores": "many"}, "cores must be an integer"),
-        ({"hbm_bytes_per_cycle": "1..4"}, "a list"),
+        ({"hbm_bytes_per_cycle": "1.5..4"}, "a list"),
+        ({"hbm_bytes_per_cycle": "1..4.0"}, "a list"),
+        ({"hbm_bytes_per_cycle": "1..4:2"}, "ends on a step"),
         ({"cores": []}, "a value at least"),
         ([], "must map names to values"),
     ],

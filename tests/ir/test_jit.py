@@ -167,3 +167,17 @@ def branch(value: int) -> int:
 
 def test_what_a_function_needs_is_itself_and_all_that_it_calls() -> None:
     assert {name_of(each).rpartition(".")[2] for each in needs([branch])} == {"leaf", "branch"}
+
+
+def test_without_a_compiler_there_is_a_sentence(root: Path) -> None:
+    example = str(root / "examples" / "mx_matmul.py")
+    child = subprocess.run(
+        [sys.executable, "-m", "scalebox", "run", example],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        check=False,
+    )
+    assert child.returncode == 2
+    assert "NUMBA_DISABLE_JIT must not be set" in child.stderr
+    assert "Traceback" not in child.stderr

@@ -189,11 +189,16 @@ def test_a_parameter_is_replaced_and_what_depends_on_it_follows(
     assert loaded.params == {"M": 32, "N": 64}
     assert shape_of(loaded.program) == (32, 64)
     assert shape_of(pl.load_file(kernel).program) == (64, 128)
+    program = pl.loads(kernel, params=given)
+    assert isinstance(program, Program)
+    assert shape_of(program) == (32, 64)
 
 
 def test_an_unknown_parameter_lists_those_that_there_are(kernel: Path) -> None:
     with pytest.raises(InputError, match="has no parameter 'K'") as caught:
         pl.load_file(kernel, params={"K": "32"})
+    with pytest.raises(InputError, match="no parameter 'K'"):
+        pl.loads(kernel, params={"K": 32})
     assert caught.value.hint == "valid here: M, N"
 
 
