@@ -333,7 +333,8 @@ def check_budget(max_cycles: object, *, timing: bool) -> None:
 def _check_threads(threads: object) -> None:
     if threads is None:
         return
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+    given: Any = threads
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
         message = f"threads must be a whole number from 1 on, not {describe_given(threads)}"
         raise InputError(message)
 

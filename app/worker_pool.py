@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -166,6 +167,7 @@ def _serve(
     """Do tasks until the parent has none any more, or is gone."""
     for other in others:  # else they would stay open, and nobody would see the parent go
         other.close()
+    gc.freeze()  # else collecting would touch, and so copy, all memory of the parent
     begin()
     while True:
         try:

@@ -16,7 +16,9 @@ TARGET = 1.8
 JOBS = (1, 2)
 SETTINGS = {"l2_hit_cycles": range(100, 260, 20), "flag_cycles": range(4, 20, 2)}
 RUNS = 64
-CYCLES_SIZE, DATA_SIZE = 2048, 512
+CYCLES_SIZE, DATA_SIZE = 4096, 1024
+# A run with data takes all cores by itself if it may: what is measured here is what processes bring.
+ALONE = "import os; os.environ['NUMBA_NUM_THREADS'] = '1'; "
 
 
 def sweep_times(size: int, *, functional: bool, tries: int) -> list[Times]:
@@ -42,7 +44,7 @@ def tell_times(size: int, functional: bool, tries: int) -> None:
 
 def sweep_row(size: int, *, functional: bool, tries: int = 2) -> Row:
     """Measure one sweep, of cycles alone or with outputs and golden ones."""
-    code = f"import speed_sweep; speed_sweep.tell_times({size}, {functional}, {tries})"
+    code = ALONE + f"import speed_sweep; speed_sweep.tell_times({size}, {functional}, {tries})"
     alone, shared = (Times(*each) for each in json.loads(python(code)))
     return shared.against(
         alone,

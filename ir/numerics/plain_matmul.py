@@ -16,7 +16,7 @@ from ..errors import IRTypeError, IRValueError
 from .codec import decode
 from .convert import canonical_float32
 from .elements import Summation
-from .reference import exact_product, round_integers
+from .reference import exact_product, round_integers, to_odd, two_sum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,34 +132,16 @@ def exact_step(x: Doubles, y: Doubles) -> npt.NDArray[np.float32]:
     errors, lost = total.copy(), total.copy()
     for k in range(x.shape[1]):
         product = x[:, k, None] * y[k]
-        total, error = _two_sum(total, product)
-        errors, less = _two_sum(errors, error)
+        total, error = two_sum(total, product)
+        errors, less = two_sum(errors, error)
         lost += np.abs(less)
     special = ~np.isfinite(total)
     plain = total[special].astype(np.float32)
-    out = _rounded(*_two_sum(total, errors))
+    out = to_odd(*two_sum(total, errors)).astype(np.float32)
     out[special] = plain
     for m, n in np.argwhere((lost != 0) & ~special):
         out[m, n] = _by_fractions(x[m], y[:, n])
     return out
-
-
-def _two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
-    """Return a sum rounded to float64, and exactly what the rounding left out (Knuth)."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
-
-
-def _rounded(total: Doubles, rest: Doubles) -> npt.NDArray[np.float32]:
-    """Round `total + rest` once to float32, where `total` is that sum rounded to float64.
-
-    Of the two float64 numbers around the sum the odd one stands for it: it tells the float32 rounding
-    that the sum is no tie.
-    """
-    odd = (total.view(np.int64) & 1) != 0
-    beside = np.nextafter(total, np.where(rest > 0, np.inf, -np.inf))
-    return np.where((rest == 0) | odd, total, beside).astype(np.float32)
 
 
 def _by_fractions(x: Doubles, y: Doubles) -> np.float32:

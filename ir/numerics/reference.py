@@ -4,7 +4,7 @@ Written to be read beside the rules, and fast enough for the interpreter; the co
 `fast_` files are held to it bit for bit.
 
 A group sum is exact because it is formed from integers: an element is an integer in its format's
-unit, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits). What a
+unit, a scale a power of two that a whole group shares, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits). What a
 format with larger groups adds up beyond that is summed in Python's own integers.
 """
 
@@ -22,15 +22,26 @@ from .elements import FLOAT32_NAN, Summation, block_exponent, element_of, unit_e
 from .tables import integers, scale_table, significands, value_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
-__all__ = ["decode", "encode", "exact_product", "matmul_mx", "round_integers", "round_pair"]
+__all__ = [
+    "decode",
+    "encode",
+    "exact_product",
+    "matmul_mx",
+    "round_integers",
+    "round_pair",
+    "to_odd",
+    "two_sum",
+]
 
 _LOW_BITS = 16
 _FLOAT64_BITS = 53
 _NARROW_BITS = 52
+_BLOCK_COLUMNS = 128
+_BLOCK_PRODUCTS = 1 << 18
 
 
 def matmul_mx(
@@ -159,43 +170,80 @@ def _add_groups(
     b_dtype: DType,
     size: int,
 ) -> None:
-    left = _Side(a_dtype, operands.a)
-    right = _Side(b_dtype, operands.b)
-    unit = left.unit + right.unit
-    _, scale_exponents = significands(DType.E8M0)
+    left = _Side(a_dtype, operands.a, operands.a_scales, size=size, axis=1)
+    right = _Side(b_dtype, operands.b, operands.b_scales, size=size, axis=0)
     add_up = _group_sums(left, right, size)
     depth = operands.a.shape[1]
-    for group, first in enumerate(range(0, depth, size)):
-        cut = slice(first, min(first + size, depth))
-        a_scale = operands.a_scales[:, group, None]
-        b_scale = operands.b_scales[group]
-        exponent = scale_exponents[a_scale] + scale_exponents[b_scale] + unit
-        term = add_up(cut, exponent)
-        if left.is_special[:, cut].any() or right.is_special[cut].any():
-            _put_specials(term, left.value[:, cut], right.value[cut])
-        term[np.isnan(scale_table()[a_scale]) | np.isnan(scale_table()[b_scale])] = np.nan
-        out += term
+    for rows, columns in _blocks(out.shape[0], out.shape[1], size):
+        for first in range(0, depth, size):
+            cut = slice(first, min(first + size, depth))
+            term = add_up(rows, cut, columns)
+            a, b = left.value[rows, cut], right.value[cut, columns]
+            if left.has_special[first // size] or right.has_special[first // size]:
+                _put_specials(term, a, b)
+            out[rows, columns] += term
 
 
 def _group_sums(
     left: _Side, right: _Side, size: int
-) -> Callable[[slice, npt.NDArray[np.int64]], npt.NDArray[np.float32]]:
-    """Return what rounds the exact sum of a cut along K, times a power of two, to float32."""
-    low_bits = _LOW_BITS if left.largest * right.largest * size >= 1 << _FLOAT64_BITS else 0
-    upper = right.whole >> _LOW_BITS if low_bits else np.zeros_like(right.whole)
-    lower = right.whole - (upper << _LOW_BITS)
-    half = max(1 << _LOW_BITS, (right.largest >> _LOW_BITS) + 1)
-    if low_bits and left.largest * half * size >= 1 << _FLOAT64_BITS:
-        a, b = left.whole.astype(object), right.whole.astype(object)
-        return lambda cut, exponent: round_integers(a[:, cut] @ b[cut], exponent)
+) -> Callable[[slice, slice, slice], npt.NDArray[np.float32]]:
+    """Return what rounds the exact scaled sum of some rows, cut along K and columns to float32."""
+    if left.largest * right.largest * size < 1 << _FLOAT64_BITS:
+        a, b = left.scaled(), right.scaled()
 
-    def add_up(cut: slice, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        part = left.whole[:, cut]
-        low = exact_product(part, lower[cut])
-        high = exact_product(part, upper[cut]) if low_bits else np.zeros_like(low)
-        return round_pair(high, low, low_bits=low_bits, exponent=exponent)
+        def add_up(rows: slice, cut: slice, columns: slice) -> npt.NDArray[np.float32]:
+            term = a[rows, cut] @ b[cut, columns]
+            return (term + 0.0).astype(np.float32)  # an exact zero is +0, whatever the signs
+
+        return add_up
+    half = max(1 << _LOW_BITS, (right.largest >> _LOW_BITS) + 1)
+    if left.largest * half * size >= 1 << _FLOAT64_BITS:
+        return _wide_sums(left, right, size)
+    a = left.scaled()
+    upper, lower = right.scaled(right.table >> _LOW_BITS << _LOW_BITS), right.scaled(_low(right))
+
+    def add_halves(rows: slice, cut: slice, columns: slice) -> npt.NDArray[np.float32]:
+        part = a[rows, cut]
+        total, rest = two_sum(part @ upper[cut, columns], part @ lower[cut, columns])
+        lossy = rest != 0
+        if lossy.any():
+            total[lossy] = to_odd(total[lossy], rest[lossy])
+        return (total + 0.0).astype(np.float32)
+
+    return add_halves
+
+
+def _low(side: _Side) -> npt.NDArray[np.int64]:
+    return side.table & ((1 << _LOW_BITS) - 1)
+
+
+def _wide_sums(
+    left: _Side, right: _Side, size: int
+) -> Callable[[slice, slice, slice], npt.NDArray[np.float32]]:
+    _, exponents = significands(DType.E8M0)
+    a, b = (side.table[side.codes].astype(object) for side in (left, right))
+    unit = left.unit + right.unit
+
+    def add_up(rows: slice, cut: slice, columns: slice) -> npt.NDArray[np.float32]:
+        group = cut.start // size
+        exponent = (
+            exponents[left.scales[rows, group, None]] + exponents[right.scales[group, columns]]
+        )
+        return round_integers(a[rows, cut] @ b[cut, columns], exponent + unit)
 
     return add_up
+
+
+def _blocks(rows: int, columns: int, depth: int) -> Iterator[tuple[slice, slice]]:
+    """Yield parts of the output for which a product of `depth` is too small for threads of BLAS.
+
+    They would wait for each other longer than they multiply, above all on a machine with other work.
+    """
+    wide = min(columns, _BLOCK_COLUMNS)
+    high = max(1, _BLOCK_PRODUCTS // (wide * depth))
+    for row in range(0, rows, high):
+        for column in range(0, columns, wide):
+            yield slice(row, row + high), slice(column, column + wide)
 
 
 def _add_elements(
@@ -215,15 +263,38 @@ def _add_elements(
 
 
 class _Side:
-    """One operand in the forms that a group sum needs."""
+    """One operand in the forms that a group sum needs; scales go along `axis`, one for `size` codes."""
 
-    def __init__(self, dtype: DType, codes: npt.NDArray[np.uint8]) -> None:
+    def __init__(
+        self,
+        dtype: DType,
+        codes: npt.NDArray[np.uint8],
+        scales: npt.NDArray[np.uint8],
+        *,
+        size: int,
+        axis: int,
+    ) -> None:
         element = element_of(dtype)
+        self.codes = codes
+        self.scales = scales
         self.unit = unit_exponent(element) + block_exponent(element)
-        self.largest = int(np.abs(integers(dtype)).max())
-        self.whole = integers(dtype)[codes]
-        self.value = value_table(dtype)[codes]
-        self.is_special = ~np.isfinite(self.value)
+        self.table = integers(dtype)
+        self.largest = int(np.abs(self.table).max())
+        spread = np.repeat(scale_table()[scales], size, axis=axis)
+        self._scale = spread[: codes.shape[0], : codes.shape[1]]
+        self.value = value_table(dtype)[codes] * self._scale
+        is_special = (~np.isfinite(self.value)).any(axis=1 - axis)
+        starts: npt.NDArray[np.int64] = np.arange(0, codes.shape[axis], size, dtype=np.int64)
+        self.has_special = np.logical_or.reduceat(is_special, starts)
+
+    def scaled(self, table: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.float64]:
+        """Return the finite values times their scales; `table` has integers in the place of all.
+
+        A scale is a power of two that all products of a group have in common, so that their sum is
+        as exact as one of integers. What is special counts as 0.
+        """
+        worth = np.ldexp((self.table if table is None else table).astype(np.float64), self.unit)
+        return worth[self.codes] * self._scale
 
 
 def exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -231,6 +302,28 @@ def exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDA
     largest = int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) * a.shape[1]
     assert largest < 1 << _FLOAT64_BITS, largest
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
+
+
+def two_sum(
+    a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return a sum rounded to float64, and exactly what the rounding left out (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def to_odd(
+    total: npt.NDArray[np.float64], rest: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return what stands for `total + rest`, where `total` is that sum rounded to float64.
+
+    Of the two float64 numbers around the sum it is the odd one: it tells the float32 rounding that
+    the sum is no tie.
+    """
+    odd = (total.view(np.int64) & 1) != 0
+    beside = np.nextafter(total, np.where(rest > 0, np.inf, -np.inf))
+    return np.where((rest == 0) | odd, total, beside)
 
 
 def _put_specials(
