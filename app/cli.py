@@ -97,6 +97,9 @@ def run(
             help="What outputs should be, in such a file; else what numpy computes.",
         ),
     ] = None,
+    no_golden: Annotated[
+        bool, typer.Option("--no-golden", help="Compare outputs with nothing.")
+    ] = False,
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help="How outputs are compared; exact by default.")
     ] = None,
@@ -156,6 +159,7 @@ def run(
         machine=machine,
         inputs=inputs or (),
         golden=golden,
+        compared=not no_golden,
         rule=rule,
         entry=entry,
         seed=seed,

@@ -43,6 +43,7 @@ class GoldenSource(Enum):
     COMPUTED = "what numpy computes from the kernel as it is written"
     GIVEN = "what was given as golden"
     KEPT = "what the bundle keeps"
+    UNASKED = "not asked for"
 
 
 @dataclass(frozen=True)
@@ -262,9 +263,7 @@ class RunReport:
 
     def _verdict(self) -> Iterator[str]:
         if self.comparison is None:
-            functional = self.result.options["functional"]
-            reason = "an executable holds no kernel to compute golden from"
-            yield f"golden   not compared: {reason if functional else 'only cycles were computed'}"
+            yield f"golden   not compared: {self._why_not_compared}"
             return
         source = self.golden.value
         if self.comparison:
@@ -278,6 +277,14 @@ class RunReport:
             yield f"golden   DIFFERENT from {source}"
             yield from (f"         {line}" for line in str(self.comparison).splitlines())
             yield from (line for hint in self.hints for line in hint_lines(hint, indent=9))
+
+    @property
+    def _why_not_compared(self) -> str:
+        if not self.result.options["functional"]:
+            return "only cycles were computed"
+        if self.golden is GoldenSource.UNASKED:
+            return f"golden is {self.golden.value}"
+        return "an executable holds no kernel to compute golden from"
 
     def _viewer(self, bundle: Path) -> Iterator[str]:
         """Yield where the timeline can be looked at, and what it does not show."""

@@ -52,6 +52,7 @@ class RunOptions:
     machine: str | None = None
     inputs: Sequence[Path] = ()
     golden: Path | None = None
+    compared: bool = True
     rule: str | None = None
     entry: str | None = None
     seed: int | None = None
@@ -90,6 +91,10 @@ def run_kernel(options: RunOptions, progress: Progress = SILENT) -> RunReport:
     if options.golden is not None and not options.functional:
         message = "Golden must go with a run that computes outputs, not with one for timing only"
         raise InputError(message)
+    if not options.compared and (options.golden is not None or options.rule is not None):
+        other = "--rule" if options.golden is None else "--golden"
+        message = f"{other} must go with a run that is compared, not with --no-golden"
+        raise InputError(message)
     rule = str(parse_rule(options.rule or RULE))
     place = options.out or options.runs / options.kernel.stem
     refuse_foreign(place)
@@ -99,7 +104,7 @@ def run_kernel(options: RunOptions, progress: Progress = SILENT) -> RunReport:
     golden = None
     if options.golden is not None:
         golden = read_golden(options.golden, list(result.outputs))
-    elif program is not None and options.functional:
+    elif program is not None and options.functional and options.compared:
         progress.phase("computing golden")
         golden = interpret(program, inputs, entry=entry, sum=sum_)
     comparison = None if golden is None else compare(result.outputs, golden, rule=rule)
@@ -128,11 +133,17 @@ def run_kernel(options: RunOptions, progress: Progress = SILENT) -> RunReport:
         bundle=place,
         timeline=bundle.timeline,
         seed=seed,
-        golden=GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN,
+        golden=_source_of_golden(options),
         hints=tuple(hints),
         changes=options.changes,
         replaced=replaced,
     )
+
+
+def _source_of_golden(options: RunOptions) -> GoldenSource:
+    if not options.compared:
+        return GoldenSource.UNASKED
+    return GoldenSource.COMPUTED if options.golden is None else GoldenSource.GIVEN
 
 
 @dataclass(frozen=True)
@@ -222,6 +233,7 @@ def refuse_options(
         "--machine": options.machine,
         "--inputs": options.inputs,
         "--golden": options.golden,
+        "--no-golden": not options.compared,
         "--rule": options.rule,
         "--entry": options.entry,
         "--seed": options.seed is not None,

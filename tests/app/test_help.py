@@ -72,7 +72,7 @@ def test_a_report_has_all_options_of_a_run_that_cycles_depend_on() -> None:
     options = options_by_command()
     run, report = ({n for each in options[name] for n in each.opts} for name in ("run", "report"))
     of_outputs = {
-        "--golden", "--rule", "--timing-only", "--sum", "--cube", "--no-timeline", "--out", "kernel",
+        "--golden", "--no-golden", "--rule", "--timing-only", "--sum", "--cube", "--no-timeline", "--out", "kernel",
     }  # fmt: skip
     assert run - of_outputs == report - {"place"}
 

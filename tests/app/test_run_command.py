@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalebox.app import run_command
 from scalebox.app.cli import main
 from scalebox.ir.target import load_target
+from scalebox.traces.bundle import load_bundle
 
 from .shown import answer
 
@@ -294,3 +296,26 @@ def test_a_kernel_file_that_exits_is_at_fault(kernel: Callable[..., str], capsys
     assert capsys.readouterr().err == (
         "Error: kernel.py must run to its end, but it exits with 0\n"
     )
+
+
+def test_without_golden_outputs_are_computed_and_kept_but_not_compared(
+    kernel: Callable[..., str], capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["run", kernel(), "--out", "compared"]) == 0
+    monkeypatch.setattr(run_command, "interpret", None)  # nobody may compute golden
+    assert main(["run", kernel(), "--no-golden", "--out", "alone"]) == 0
+    assert "golden   not compared: golden is not asked for" in capsys.readouterr().out
+    outputs = [load_bundle(Path(name)).outputs or {} for name in ("compared", "alone")]
+    assert outputs[0].keys() == outputs[1].keys() == {"c"}
+    np.testing.assert_array_equal(outputs[0]["c"], outputs[1]["c"])
+    assert load_bundle(Path("alone")).golden is None
+
+
+@pytest.mark.parametrize("other", ["--golden", "--rule"])
+def test_what_compares_does_not_go_with_no_golden(
+    kernel: Callable[..., str], capsys: Shown, other: str
+) -> None:
+    value = "exact" if other == "--rule" else "golden.npz"
+    assert main(["run", kernel(), "--no-golden", other, value]) == 2
+    told = capsys.readouterr().err
+    assert f"{other} must go with a run that is compared, not with --no-golden" in told

@@ -229,15 +229,12 @@ def test_operands_with_steps_of_zero(
     kind = "finite" if dtype in oracles.BYTE_FLOATS else "any"
     column = codes(rng, (rows, 1), dtype, kind)
     row = codes(rng, (1, columns), dtype, kind)
-    scales = {
-        "a_scales": np.full((rows, -(-depth // 32)), 127, np.uint8),
-        "b_scales": np.full((-(-depth // 32), columns), 127, np.uint8),
-    }
+    a_scales = np.full((rows, -(-depth // 32)), 127, np.uint8)
+    b_scales = np.full((-(-depth // 32), columns), 127, np.uint8)
     spread = np.lib.stride_tricks.as_strided
     a = spread(column, (rows, depth), (1, 0))  # along K, and where an extent is 1
     b = spread(row, (depth, columns), (0, 1))
-    expected = reference.matmul_mx(
-        a=a.copy(), b=b.copy(), a_dtype=dtype, b_dtype=dtype, sum=sum_, **scales
-    )
-    found = fast_matmul.matmul_mx(a=a, b=b, a_dtype=dtype, b_dtype=dtype, sum=sum_, **scales)
+    options: dict[str, Any] = {"a_dtype": dtype, "b_dtype": dtype, "sum": sum_}
+    expected = reference.matmul_mx(a.copy(), a_scales, b.copy(), b_scales, **options)
+    found = fast_matmul.matmul_mx(a, a_scales, b, b_scales, **options)
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
