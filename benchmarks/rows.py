@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 _NOTHING: Mapping[str, float | str] = {}
+_REST_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,8 @@ class Times:
 def interleaved(*works: Callable[[], object], tries: int) -> list[Times]:
     """Measure works that take turns, so that they share what disturbs them.
 
-    The first run of each, which may have to compile, does not count.
+    The first run of each, which may have to compile, does not count. Before each is a pause, since
+    threads of OpenBLAS look out for more work for a while after a product, and take a core for it.
     """
     for work in works:
         work()
@@ -151,6 +153,7 @@ def interleaved(*works: Callable[[], object], tries: int) -> list[Times]:
     cpus: list[list[float]] = [[] for _ in works]
     for _ in range(tries):
         for index, work in enumerate(works):
+            time.sleep(_REST_SECONDS)
             start, begun = time.perf_counter(), time.process_time()
             work()
             walls[index].append(time.perf_counter() - start)

@@ -31,7 +31,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 BLOCK = re.compile(r"(?<=<!-- speed -->\n).*(?=<!-- end of speed -->)", re.DOTALL)
 # These would force a kernel on OpenBLAS; it shall choose its own.
 FORCED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-NUMERICS_TRIES = 5
+NUMERICS_TRIES = 9
 
 Measure = Callable[[], Sequence[Row]]
 
