@@ -15,7 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 _NOTHING: Mapping[str, float | str] = {}
-_REST_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +140,16 @@ class Times:
         )
 
 
-def interleaved(*works: Callable[[], object], tries: int) -> list[Times]:
+def interleaved(*works: Callable[[], object], tries: int, rest: float = 0) -> list[Times]:
     """Measure works that take turns, so that they share what disturbs them.
 
-    The first run of each, which may have to compile, does not count. Before each is a pause, since
-    threads of OpenBLAS look out for more work for a while after a product, and take a core for it.
+    The first run of each, which may have to compile, does not count.
+
+    Args:
+        works: What is measured.
+        tries: How often.
+        rest: Seconds of pause before each try. Threads of OpenBLAS look out for more work for a while
+            after a product, and take a core for it.
     """
     for work in works:
         work()
@@ -153,7 +157,7 @@ def interleaved(*works: Callable[[], object], tries: int) -> list[Times]:
     cpus: list[list[float]] = [[] for _ in works]
     for _ in range(tries):
         for index, work in enumerate(works):
-            time.sleep(_REST_SECONDS)
+            time.sleep(rest)
             start, begun = time.perf_counter(), time.process_time()
             work()
             walls[index].append(time.perf_counter() - start)

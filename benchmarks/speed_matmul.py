@@ -18,6 +18,7 @@ from scalebox.ir.dtypes import E1M2, BlockScaledDType, DType, Level
 
 SIZE = 2048
 TRIES = 5
+REST_SECONDS = 0.1
 GROUP = 32
 
 E4M3_TARGET, E4M3_STRETCH = 0.75, 0.9
@@ -81,7 +82,9 @@ def share_row(
     """Return the row of a matmul's rate as a share of that of OpenBLAS."""
     a, b = operands
     size = a.shape[0]
-    ours, theirs = interleaved(lambda: numerics.matmul(a, b), openblas(size, dtype), tries=tries)
+    ours, theirs = interleaved(
+        lambda: numerics.matmul(a, b), openblas(size, dtype), tries=tries, rest=REST_SECONDS
+    )
     width = np.dtype(dtype).name
     return ours.against(
         theirs,

@@ -16,7 +16,7 @@ TARGET = 1.8
 JOBS = (1, 2)
 SETTINGS = {"l2_hit_cycles": range(100, 260, 20), "flag_cycles": range(4, 20, 2)}
 RUNS = 64
-CYCLES_SIZE, DATA_SIZE = 4096, 1280
+CYCLES_SIZE, DATA_SIZE = 4096, 1024
 # A run with data takes all cores by itself if it may: what is measured here is what processes bring.
 ALONE = "import os; os.environ['NUMBA_NUM_THREADS'] = '1'; "
 
