@@ -9,6 +9,7 @@ import numpy as np
 from ..dtypes import DType
 from ..jit import compiled
 from .arguments import as_codes
+from .large_arrays import unfilled
 from .parts import LEAST_NORMAL, SUBNORMAL_EXPONENT
 from .tables import decode_table
 
@@ -35,7 +36,7 @@ def decode(codes: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float32]:
     """
     array: npt.NDArray[Any] = as_codes(codes, dtype)
     flat = np.ascontiguousarray(array).reshape(-1)
-    out = np.empty(array.shape, np.uint32)
+    out = unfilled(array.shape, np.uint32)
     if dtype is DType.E8M0:
         _shift(flat, decode_table(dtype), out.reshape(-1))
     else:

@@ -20,6 +20,7 @@ from . import codec, reference_quantize, two_level
 from .array_matmul import check_operands, matmul_arrays
 from .block_format import InfinityPolicy, ScaleRule, block_format_of
 from .elements import FLOAT32_NAN, element_of
+from .large_arrays import unfilled
 from .mxarray import MXArray, checked_axis, scale_shape
 from .parts import floats, narrowed, widened
 from .tables import decode_table, scale_table, value_table
@@ -107,7 +108,7 @@ def quantize(
             f"not {chosen.value!r}"
         )
         raise IRValueError(message)
-    codes = np.empty(array.shape, np.uint8)
+    codes = unfilled(array.shape, np.uint8)
     scales = np.empty(scale_shape(array.shape, where, form.block), np.uint8)
     source = _middle(array, where)
     target = codes.reshape(source.shape)
@@ -165,7 +166,7 @@ def dequantize(mx: MXArray) -> npt.NDArray[np.float32]:
     if elements.size >= COMPILED_FROM:
         from . import fast_codec
 
-        bits = np.empty(elements.shape, np.uint32)
+        bits = unfilled(elements.shape, np.uint32)
         fast_codec.dequantize(elements, scales, form.block, table, scale_values, bits)
     else:
         scale = np.repeat(scale_values[scales], form.block, axis=1)[:, : elements.shape[1]]
