@@ -14,8 +14,11 @@ from .types import TensorLayout, TensorType, constant_dims
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_STRIPE: Final = 64
-"""Lines that are turned at once: what they read of the other order stays in the cache."""
+_STRIPE: Final = 16
+"""Neighbours in memory that are turned at once: so many lines of the other order stay in the cache."""
+
+_AT_LEAST: Final = 1 << 14
+"""Elements of a stripe that are worth a step in Python."""
 
 
 def tensor_shape(type_: TensorType, what: str) -> tuple[int, ...]:
@@ -67,8 +70,10 @@ def in_memory(
     if moved.flags.c_contiguous and not copied:
         return moved.reshape(-1)
     buffer = np.empty(moved.shape, codes.dtype)
-    for first in range(0, len(moved), _STRIPE):
-        buffer[first : first + _STRIPE] = moved[first : first + _STRIPE]
+    lines = max(1, moved.size // max(1, moved.shape[-1]))
+    step = max(_STRIPE, -(-_AT_LEAST // lines))
+    for first in range(0, moved.shape[-1], step):
+        buffer[..., first : first + step] = moved[..., first : first + step]
     return buffer.reshape(-1)
 
 
