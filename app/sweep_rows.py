@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 PARAM, SETTING = "param.", "set."
 """What stands before the names of sizes and of fields in JSON and CSV."""
 
+EQUAL, DIFFERS = "equal", "differs"
+"""How outputs compare with golden."""
+
 
 class RowStatus(Enum):
     """What became of a run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.executable import Executable
 from ..ir.core import Program
 from ..ir.dynamic_dims import bind_dims, sizes_of_dims
-from ..ir.errors import InputError, MachineError, UserError
+from ..ir.errors import InputError, UserError
 from ..ir.expr import ScalarType
 from ..ir.interp import select_entry
 from ..ir.mx_uses import CompoundUses
@@ -24,10 +24,11 @@ from .report import RunReport
 from .run_command import CHECKS
 from .shared_arrays import read_shared, write_shared
 from .signature import entry_function
-from .sweep_rows import RowStatus, unfinished
+from .sweep_rows import DIFFERS, EQUAL, RowStatus, unfinished
+from .sweep_verdicts import Early, Golden, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..ir.target import Target
     from .api import Result
@@ -74,13 +75,15 @@ class Data:
 
     Attributes:
         inputs: As they are given to each run.
-        golden: What outputs should be; None when nothing is compared.
+        golden: What outputs should be; None when nothing is compared, or not yet.
         problem: Why there is none of this.
+        is_whole: Whether golden is there, if it is wanted.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     golden: Mapping[str, Any] | None = None
     problem: str | None = None
+    is_whole: bool = True
 
 
 class Workshop:
@@ -121,14 +124,17 @@ class Workshop:
         """
         try:
             write_shared(place, self._data_of(group, params, None))
+            return
         except OSError as error:
             problem = (
                 f"Data of {self.settings.title} must fit into a file in {place.parent} that the "
                 f"processes of a sweep share: {error.strerror}; one job needs no such file"
             )
-            place.unlink(missing_ok=True)
-            self._data = group, Data(problem=problem)
-            write_shared(place, self._data[1])
+        except MemoryError as error:
+            problem = _too_large(error)
+        place.unlink(missing_ok=True)
+        self._data = group, Data(problem=problem)
+        write_shared(place, self._data[1])
 
     def row(self, group: int, point: Point, place: Path | None = None) -> SweepRow:
         """Make a run.
@@ -139,15 +145,36 @@ class Workshop:
             place: The file of the group's data; without one they are made here, for the first run of a
                 group.
         """
+        return self._tried(point, lambda: self._data_of(group, point.params, place)).row
+
+    def early(self, group: int, point: Point, problem: str | None = None) -> Early:
+        """Make a run whose golden is not there yet; `problem` says why it never will be."""
+        if problem is not None:
+            return self._tried(point, lambda: Data(problem=problem))
+        return self._tried(point, lambda: self._inputs_of(group, point.params))
+
+    def golden(self, group: int, params: Mapping[str, int]) -> Golden:
+        """Make golden of a group of runs; return what the processes that make them need of it."""
+        try:
+            data = self._data_of(group, params, None)
+        except MemoryError as error:
+            return Golden(problem=_too_large(error))
+        return Golden(None if data.golden is None else digest_of(data.golden), data.problem)
+
+    def _tried(self, point: Point, data: Callable[[], Data]) -> Early:
+        """Make a run on its machine, or find out why it cannot be made."""
         row = unfinished(point, RowStatus.REFUSED)
+        wants_golden = False
         try:
             machine = _machine(self.kernel(point.params), point)
             row = replace(row, machine=point.machine_name or machine.name)
-            return self._run(row, point, machine, self._data_of(group, point.params, place))
+            target = machine.with_settings(point.settings, source=SETTING_SOURCE)
+            wants_golden = True
+            return Early(point, *self._run(row, target, data()))
         except UserError as error:
-            return replace(row, problem=str(error))
+            return Early(point, replace(row, problem=str(error)), None, wants_golden)
         except MemoryError as error:
-            return replace(row, problem=f"This must fit into memory, which it does not: {error}")
+            return Early(point, replace(row, problem=_too_large(error)), None, wants_golden)
 
     def _with_dims(self, kernel: KernelFile) -> KernelFile:
         entry = select_entry(kernel.program, self.settings.entry)
@@ -157,23 +184,37 @@ class Workshop:
         )
 
     def _data_of(self, group: int, params: Mapping[str, int], place: Path | None) -> Data:
-        if self._data is None or self._data[0] != group:
-            self._data = None
-            self._data = group, self._made(params) if place is None else read_shared(place)
+        data = read_shared(place) if place and not self._has(group) else None
+        data = data or self._inputs_of(group, params)
+        self._data = group, data if data.is_whole else self._with_golden(data, params)
         return self._data[1]
 
-    def _made(self, params: Mapping[str, int]) -> Data:
-        """Return the data of a group of runs, or why there are none."""
+    def _has(self, group: int) -> bool:
+        return self._data is not None and self._data[0] == group
+
+    def _inputs_of(self, group: int, params: Mapping[str, int]) -> Data:
+        """Return the data of a group of runs, which may lack golden yet, or why there are none."""
+        if self._data is None or self._data[0] != group:
+            self._data = None
+            self._data = group, self._with_inputs(params)
+        return self._data[1]
+
+    def _with_inputs(self, params: Mapping[str, int]) -> Data:
         try:
             kernel, settings = self.kernel(params), self.settings
-            inputs = settings.inputs
-            if inputs is None:
-                inputs = self._drawn(kernel)
-            if isinstance(kernel, Executable) or not settings.functional:
-                return Data(inputs)
-            return Data(inputs, interpret(kernel.program, inputs, entry=settings.entry))
+            inputs = self._drawn(kernel) if settings.inputs is None else settings.inputs
+            return Data(inputs, is_whole=isinstance(kernel, Executable) or not settings.functional)
         except UserError as error:
             return Data(problem=str(error))
+
+    def _with_golden(self, data: Data, params: Mapping[str, int]) -> Data:
+        kernel = self.kernel(params)
+        assert isinstance(kernel, KernelFile), "an executable has no golden"
+        try:
+            golden = interpret(kernel.program, data.inputs, entry=self.settings.entry)
+        except UserError as error:
+            return Data(problem=str(error))
+        return Data(data.inputs, golden)
 
     def _drawn(self, kernel: KernelFile | Executable) -> dict[str, Any]:
         """Return inputs; for a run of timing only there are none, but that scalars are asked for."""
@@ -188,15 +229,11 @@ class Workshop:
             return {}
         return draw_inputs(function, settings.seed, grouped_axes=axes)
 
-    def _run(self, row: SweepRow, point: Point, machine: Target, data: Data) -> SweepRow:
-        """Return a row with what its run found on a machine, of which the point changes fields."""
-        kernel, settings = self.kernel(point.params), self.settings
-        try:
-            target = machine.with_settings(point.settings, source=SETTING_SOURCE)
-        except MachineError as error:  # fields that do not go together
-            return replace(row, problem=str(error))
+    def _run(self, row: SweepRow, target: Target, data: Data) -> tuple[SweepRow, str | None]:
+        """Return a row with what its run found, and the digest of outputs that nobody compared yet."""
         if data.problem is not None:
-            return replace(row, problem=data.problem)
+            return replace(row, problem=data.problem), None
+        kernel, settings = self.kernel(row.params), self.settings
         if isinstance(kernel, Executable):
             executable, entry = kernel, settings.entry
         else:
@@ -215,7 +252,8 @@ class Workshop:
         )
         if isinstance(kernel, KernelFile):
             result = replace(result, program=kernel.program, dims=kernel.dims)
-        return _filled(row, settings.title, result, data.golden)
+        digest = None if data.is_whole else digest_of(result.outputs)
+        return _filled(row, settings.title, result, data.golden), digest
 
 
 def _loaded(
@@ -231,6 +269,10 @@ def _loaded(
                 message = "params must go with a kernel: the sizes of an executable are constant"
                 raise InputError(message)
             return kernel
+
+
+def _too_large(error: MemoryError) -> str:
+    return f"This must fit into memory, which it does not: {error}"
 
 
 def _machine(kernel: KernelFile | Executable, point: Point) -> Target:
@@ -261,7 +303,7 @@ def _filled(
         peak_share=report.macs_per_cycle / report.peak_macs_per_cycle if macs else None,
         bound=NO_LOOP if idle else bound,
         bottleneck=None if idle else analysis.sentence,
-        golden=None if comparison is None else ("equal" if comparison else "differs"),
+        golden=None if comparison is None else (EQUAL if comparison else DIFFERS),
         problem=None if comparison is None or comparison else str(comparison).splitlines()[0],
         warnings=report.warnings,
     )

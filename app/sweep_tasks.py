@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numba.core import config as numba_config
 
 from .sweep_rows import RowStatus, SweepRow, unfinished
+from .sweep_verdicts import Early, Golden
 from .worker_pool import Died, WorkerPool, free_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from .sweep_grid import Grid, Point
     from .sweep_run import Workshop
@@ -38,12 +40,33 @@ class Group:
     place: Path | None = None
 
 
+class Work(Enum):
+    """What a task is about."""
+
+    SHARED = "make what the runs of a group have in common, for a file"
+    GOLDEN = "make golden of a group whose runs do not wait for it"
+    EARLY = "make a run without golden"
+    RUN = "make a run"
+
+
 @dataclass(frozen=True)
 class Task:
-    """Make a run of a group, or without one what its runs have in common."""
+    """Something that one process does.
 
+    Attributes:
+        work: What.
+        group: For which group.
+        point: For which run of it, if it is a run.
+        problem: Why its group has no golden, if that is known.
+    """
+
+    work: Work
     group: Group
     point: Point | None = None
+    problem: str | None = None
+
+
+Answer: TypeAlias = "SweepRow | Early | Golden | None"
 
 
 def groups_of(grid: Grid) -> list[Group]:
@@ -62,11 +85,12 @@ def one_by_one(workshop: Workshop, groups: Sequence[Group]) -> Generator[SweepRo
 def side_by_side(
     workshop: Workshop, groups: Sequence[Group], jobs: int, tick: Callable[[], None]
 ) -> Generator[SweepRow]:
-    """Yield the rows of runs that several processes make, in the order in which they end.
+    """Yield the rows of runs that several processes make, in the order in which they are known.
 
     The first run is made before there are others: they begin as copies of this process, and so find
-    everything loaded and compiled that a run needs. What later groups have in common goes from the
-    process that makes it to the others by files, which they map.
+    everything loaded and compiled that a run needs, and the inputs of the first group. Golden of these is
+    made by one of them, beside the runs. What later groups have in common goes from the process that makes
+    it to the others by files, which they map.
 
     Args:
         workshop: That of this process.
@@ -74,14 +98,12 @@ def side_by_side(
         jobs: How many processes.
         tick: What is called a few times a second.
     """
-    first = groups[0]
-    yield workshop.row(first.number, first.points[0])
-    rest = [replace(first, points=first.points[1:]), *groups[1:]]
-    shares = workshop.settings.functional
+    first = workshop.early(0, groups[0].points[0])
     with TemporaryDirectory(prefix="scalebox-sweep-") as folder:
-        queue = _Queue(rest, Path(folder) if shares else None)
-        jobs = min(jobs, queue.runs)
-        pool = WorkerPool[Task, SweepRow | None](
+        queue = _Queue(groups, Path(folder), first, shares=workshop.settings.functional)
+        yield from queue.known()
+        jobs = max(1, min(jobs, queue.runs))
+        pool = WorkerPool[Task, Answer](
             jobs, lambda task: _do(workshop, task), lambda: _share_cores(jobs)
         )
         with pool:
@@ -90,11 +112,10 @@ def side_by_side(
                     pool.give(task)
                 for task, answer in pool.answers(_TICK_SECONDS):
                     if isinstance(answer, Died):
-                        yield from queue.lose(task, answer)
-                        continue
-                    queue.finish(task)
-                    if answer is not None:
-                        yield answer
+                        queue.lose(task, answer)
+                    else:
+                        queue.finish(task, answer)
+                    yield from queue.known()
                 tick()
 
 
@@ -104,14 +125,19 @@ def _share_cores(jobs: int) -> None:
     untyped.NUMBA_NUM_THREADS = max(1, free_cores() // jobs)
 
 
-def _do(workshop: Workshop, task: Task) -> SweepRow | None:
+def _do(workshop: Workshop, task: Task) -> Answer:
     """Do a task in the process that it was given to."""
-    group = task.group
-    if task.point is not None:
-        return workshop.row(group.number, task.point, group.place)
-    assert group.place is not None, "only what goes to a file is a task of its own"
-    workshop.prepare(group.number, group.points[0].params, group.place)
-    return None
+    group, point = task.group, task.point
+    if point is None:
+        params = group.points[0].params
+        if task.work is Work.GOLDEN:
+            return workshop.golden(group.number, params)
+        assert group.place is not None, "only what goes to a file is a task of its own"
+        workshop.prepare(group.number, params, group.place)
+        return None
+    if task.work is Work.EARLY:
+        return workshop.early(group.number, point, task.problem)
+    return workshop.row(group.number, point, group.place)
 
 
 class _Queue:
@@ -119,22 +145,34 @@ class _Queue:
 
     Args:
         groups: All groups, the first of which needs no file.
-        folder: Where files go; None if none is needed.
+        folder: Where files go.
+        first: The first run of all, which has been made.
+        shares: Whether the runs of a group have inputs and golden in common.
     """
 
-    def __init__(self, groups: Sequence[Group], folder: Path | None) -> None:
+    def __init__(
+        self, groups: Sequence[Group], folder: Path, first: Early, *, shares: bool
+    ) -> None:
         self._waiting: deque[Task] = deque()
-        self._left: dict[int, set[int]] = {}
-        self._ready: set[int] = set()
-        for group in groups:
-            if folder is not None and group is not groups[0] and len(group.points) > 1:
+        self._ready = {groups[0].number}
+        self._known: list[SweepRow] = []
+        self._early = [first]
+        self._golden = None if shares else Golden()
+        self._group = groups[0]
+        if shares:
+            self._waiting.append(Task(Work.GOLDEN, self._group))
+        early = Work.EARLY if shares else Work.RUN
+        self._waiting += [Task(early, self._group, point) for point in self._group.points[1:]]
+        for group in groups[1:]:
+            placed = group
+            if shares and len(group.points) > 1:
                 placed = replace(group, place=folder / f"{group.number}.bin")
-                self._waiting.append(Task(placed))
+                self._waiting.append(Task(Work.SHARED, placed))
             else:
-                placed = group
                 self._ready.add(group.number)
-            self._waiting += [Task(placed, point) for point in group.points]
-            self._left[group.number] = {point.index for point in group.points}
+            self._waiting += [Task(Work.RUN, placed, point) for point in group.points]
+        self._left = {group.number: {point.index for point in group.points} for group in groups}
+        self._judge()
 
     @property
     def runs(self) -> int:
@@ -146,32 +184,65 @@ class _Queue:
         """Whether runs are left."""
         return self.runs > 0
 
+    def known(self) -> list[SweepRow]:
+        """Return the rows that were not known before."""
+        known, self._known = self._known, []
+        return known
+
     def take(self) -> Task | None:
         """Return the next task that can begin; None where all wait for one that is under way."""
         for task in self._waiting:
             if task.point is None or task.group.number in self._ready:
                 self._waiting.remove(task)
+                if task.work is Work.EARLY and self._golden is not None:
+                    return replace(task, problem=self._golden.problem)
                 return task
         return None
 
-    def finish(self, task: Task) -> None:
-        """Take note of a task that is done."""
-        number, place = task.group.number, task.group.place
-        if task.point is None:
-            self._ready.add(number)
-            return
-        self._left[number].remove(task.point.index)
-        if place is not None and not self._left[number]:
-            place.unlink()
+    def finish(self, task: Task, answer: Answer) -> None:
+        """Take note of what became of a task."""
+        match answer:
+            case None:
+                self._ready.add(task.group.number)
+            case SweepRow():
+                self._tell(task.group, answer)
+            case Early():
+                self._early.append(answer)
+                self._judge()
+            case Golden():
+                self._golden = answer
+                self._judge()
 
-    def lose(self, task: Task, died: Died) -> Iterator[SweepRow]:
-        """Yield the rows of runs that cannot be made, as the process of a task was ended."""
+    def lose(self, task: Task, died: Died) -> None:
+        """Take note of a task whose process was ended."""
         problem = (
             f"The process of this run was ended by signal {died.signal}, as happens where memory runs "
             "out; fewer jobs at a time need less"
         )
+        if task.work is Work.GOLDEN:
+            self._golden = Golden(problem=problem)
+            self._judge()
+            return
         lost = task.group.points if task.point is None else (task.point,)
         self._waiting = deque(t for t in self._waiting if t.point not in lost)
-        self._left[task.group.number] -= {point.index for point in lost}
         for point in lost:
-            yield unfinished(point, RowStatus.REFUSED, problem)
+            self._tell(task.group, unfinished(point, RowStatus.REFUSED, problem))
+
+    def _judge(self) -> None:
+        """Tell the rows of runs that were made early, once golden is known; some are made once more."""
+        if self._golden is None:
+            return
+        early, self._early = self._early, []
+        for each in early:
+            row = self._golden.judged(each)
+            if row is None:
+                self._waiting.appendleft(Task(Work.RUN, self._group, each.point))
+            else:
+                self._tell(self._group, row)
+
+    def _tell(self, group: Group, row: SweepRow) -> None:
+        self._known.append(row)
+        left, place = self._left[group.number], group.place
+        left.remove(row.index)
+        if place is not None and not left:
+            place.unlink(missing_ok=True)

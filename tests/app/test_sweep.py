@@ -151,11 +151,45 @@ def test_what_differs_from_golden_is_a_row_that_says_where(
         return {name: array + 1 for name, array in interpret(*args, **options).items()}
 
     monkeypatch.setattr(sweep_run, "interpret", other)
-    (row,) = scalebox.sweep(sized, functional=True)
-    assert (row.status.value, row.golden) == ("differs", "differs")
-    assert row.cycles
-    assert row.problem is not None
-    assert row.problem.startswith("c: ")
+    fields = {"l2_hit_cycles": "100,200,300"}
+    rows = scalebox.sweep(sized, settings=fields, functional=True, jobs=1)
+    for row in rows:
+        assert (row.status.value, row.golden) == ("differs", "differs")
+        assert row.cycles
+        assert row.problem is not None
+        assert row.problem.startswith("c: ")
+    if can_fork():
+        assert rows == scalebox.sweep(sized, settings=fields, functional=True, jobs=2)
+
+
+@needs_fork
+@pytest.mark.parametrize("fields", [{"l2_hit_cycles": "100,200,300"}, {"l1_bytes": "4096,524288"}])
+def test_golden_that_is_refused_refuses_the_same_rows_whoever_makes_them(
+    sized: str, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str]
+) -> None:
+    def refused(*args: Any, **options: Any) -> Any:
+        time.sleep(0.5)  # so that runs are made before it is known
+        raise InputError("No golden today")
+
+    monkeypatch.setattr(sweep_run, "interpret", refused)
+    one, two = (
+        scalebox.sweep(sized, settings=fields, functional=True, jobs=jobs) for jobs in (1, 2)
+    )
+    assert one == two
+    assert "No golden today" in {row.problem for row in one}
+    assert not any(row.ok for row in one)
+
+
+@needs_fork
+def test_the_end_of_the_process_that_makes_golden_is_a_problem_of_its_rows(
+    sized: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*args: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(sweep_run, "interpret", killed)
+    rows = scalebox.sweep(sized, settings={"l2_hit_cycles": "1..9"}, functional=True, jobs=2)
+    assert all("ended by signal 9" in str(row.problem) for row in rows)
 
 
 def test_programs_and_executables_may_be_swept(
