@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from ..codegen.emit.scalars import word_of
 from ..codegen.executable import Direction, Layout
-from ..codegen.scalars import word_of
 from ..ir.binding import bind_scalar
 from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
 from ..ir.dtypes import DType
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..codegen.executable import Buffer, HostProgram, Param
-    from ..codegen.host import Alias, Allocate
+    from ..codegen.host.program import Alias, Allocate
     from ..ir.dtypes import SimpleDType
 
 _DIRECTIONS = {

@@ -22,9 +22,9 @@ from scalebox.codegen.executable import (
     ParamKind,
     View,
 )
+from scalebox.codegen.host.tasks import Task
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.vocabulary import CoreKind
-from scalebox.codegen.tasks import Task
 from scalebox.ir.target import load_target
 from scalebox.sim.cluster import prepare
 from scalebox.sim.device import simulate

@@ -13,15 +13,15 @@ import numpy as np
 
 from ..ir.errors import ExecutableError, InputError, IRValueError, Span
 from ..ir.suggest import near
-from . import container
-from .host import Buffer, HostProgram, Launch, Output
-from .host_check import check_host
+from .file import container
+from .file.records import MAX_DEPTH, TAG, JsonReader, to_json
+from .host.check import check_host
+from .host.program import Buffer, HostProgram, Launch, Output
+from .host.tasks import Task, TaskGraph, expand
 from .isa.asm import format_program
 from .isa.encoding import decode_program
 from .isa.vocabulary import CoreKind
 from .kernel import Direction, Kernel, Layout, Param, ParamKind, View
-from .records import MAX_DEPTH, TAG, JsonReader, to_json
-from .tasks import Task, TaskGraph, expand
 from .tile_records import TileRecords  # noqa: TC001 - annotations of records are read at run time
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from .file.records import Json
     from .isa.program import Instruction
-    from .records import Json
 
 __all__ = [
     "Buffer",

@@ -20,12 +20,13 @@ from ..ir.passes.nz_offset_requirements import nz_offset_requirements
 from ..ir.passes.offset_requirements import joined
 from ..ir.passes.outline_scopes import OutlineScopes
 from ..ir.tensor_roots import returned_params
-from .bindings import Callee, params_of
 from .compilable import check_dims, check_returns, check_strides
 from .cores import cores_of
-from .emit import emit
+from .emit.program import emit
 from .executable import Executable
-from .host import (
+from .host.bindings import Callee, params_of
+from .host.orchestrate import host_program, outputs_of
+from .host.program import (
     Allocate,
     Binary,
     BinaryOp,
@@ -38,12 +39,11 @@ from .host import (
 )
 from .isa.vocabulary import CoreKind
 from .kernel import Kernel
-from .orchestrate import host_program, outputs_of
 from .pairs import split
 from .schedule import schedule
-from .select import select
-from .sync import synchronise
-from .tile_names import buffers_of
+from .select.body import select
+from .select.tile_names import buffers_of
+from .sync.insert import synchronise
 from .tile_records import TileRecords
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..ir.passes.base import Instrument
     from ..ir.passes.offset_requirements import Requirement
     from ..ir.target import Target
-    from .tile_names import Buffers
+    from .select.tile_names import Buffers
     from .tree import Block
 
 _KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)

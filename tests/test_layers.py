@@ -128,6 +128,6 @@ def test_the_reader_of_imports_sees_through_every_form(tmp_path: Path) -> None:
     assert not is_allowed("ir", "sim")
     assert not is_allowed("ir.passes", "sim")
     assert not is_allowed("ir.numerics", "rtl")
-    assert not is_allowed("codegen.select", "rtl")
+    assert not is_allowed("codegen.select.rules", "rtl")
     assert not is_allowed("codegen.executable", "rtl")
     assert not is_allowed("codegen.isa.table", "traces")

@@ -13,7 +13,7 @@ import scalebox
 from scalebox.app.api import Result
 from scalebox.ir.core import Program
 
-from ..codegen.tails import boxed_a, boxed_b
+from ..codegen.select.tails import boxed_a, boxed_b
 
 Array = npt.NDArray[Any]
 

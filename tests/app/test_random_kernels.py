@@ -14,7 +14,7 @@ from scalebox.ir.core import Program
 from scalebox.ir.errors import UserError
 from scalebox.ir.target import load_target
 
-from ..codegen.flag_checker import judge
+from ..codegen.sync.flag_checker import judge
 from .oracle import Array
 from .python_kernels import Tensor, UsedTwiceError, run_by_python, view
 from .random_kernels import Kernel, Writer, inputs_of

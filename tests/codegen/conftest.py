@@ -11,7 +11,7 @@ from scalebox.ir.target import Target, load_target
 from scalebox.sim.memory import LocalMemory
 
 from .gemm_text import parsed
-from .tails import POISON
+from .select.tails import POISON
 
 
 @cache

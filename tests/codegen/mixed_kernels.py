@@ -12,13 +12,13 @@ from scalebox import pl
 from scalebox.codegen.kernel import Kernel
 from scalebox.codegen.lower import Lowered, lower
 from scalebox.codegen.schedule import schedule
-from scalebox.codegen.select import select
+from scalebox.codegen.select.body import select
 from scalebox.ir.core import Program
 from scalebox.ir.target import load_target
 
-from .clocks import gets_through
-from .flag_checker import Verdict, issue, judge_cores
-from .scalar_programs import steps_run
+from .emit.scalar_programs import steps_run
+from .sync.clocks import gets_through
+from .sync.flag_checker import Verdict, issue, judge_cores
 
 Array = npt.NDArray[Any]
 

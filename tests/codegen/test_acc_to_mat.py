@@ -10,7 +10,7 @@ from scalebox import ir
 from scalebox.ir.core import Program
 from scalebox.ir.errors import IRValueError, UserError
 
-from .tails import NUMPY, Array, boxed_a, boxed_b, codes, parsed, small
+from .select.tails import NUMPY, Array, boxed_a, boxed_b, codes, parsed, small
 
 pytestmark = pytest.mark.usefixtures("dirty")
 

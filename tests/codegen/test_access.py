@@ -24,7 +24,7 @@ from scalebox.codegen.kernel import Layout, View
 from scalebox.codegen.tree import Region
 from scalebox.ir.expr import index
 
-from .flag_checker import GRANULE, local_bytes
+from .sync.flag_checker import GRANULE, local_bytes
 
 VIEWS = (
     View(0, Layout.ND, 8, (4096, 4096), (4096, 1)),

@@ -12,8 +12,8 @@ from scalebox.ir.passes import l0_loops
 from scalebox.ir.target import load_target
 
 from ..ir.passes.tiled_kernels import SMALL_MACHINES, Kernel, random_matmuls
-from .flag_checker import gets_through, judge
-from .scalar_machine import run_scalar_unit
+from .emit.scalar_machine import run_scalar_unit
+from .sync.flag_checker import gets_through, judge
 
 A5 = load_target("a5")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import scalebox
-from scalebox.codegen.host import Compound
+from scalebox.codegen.host.program import Compound
 from scalebox.ir import language as pl
 from scalebox.ir.core import Program
 from scalebox.ir.errors import IRTypeError, IRValueError

@@ -20,7 +20,7 @@ from scalebox.codegen.executable import (
     ParamKind,
     View,
 )
-from scalebox.codegen.host import (
+from scalebox.codegen.host.program import (
     Alias,
     Allocate,
     Assign,

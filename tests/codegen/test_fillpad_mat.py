@@ -10,7 +10,7 @@ from scalebox import ir
 from scalebox.ir.errors import IRValueError, UserError
 from scalebox.ir.verification.walk import all_calls
 
-from .tails import NUMPY, Array, Extents, boxed_a, boxed_b, codes, parsed, small
+from .select.tails import NUMPY, Array, Extents, boxed_a, boxed_b, codes, parsed, small
 
 pytestmark = pytest.mark.usefixtures("dirty")
 

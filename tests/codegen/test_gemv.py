@@ -9,7 +9,7 @@ import pytest
 import scalebox
 from scalebox.ir.core import Program
 
-from .tails import NUMPY, POISON, Array, boxed_b, check, codes, parsed, round_up, small
+from .select.tails import NUMPY, POISON, Array, boxed_b, check, codes, parsed, round_up, small
 
 pytestmark = pytest.mark.usefixtures("dirty")
 

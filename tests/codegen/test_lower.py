@@ -10,7 +10,7 @@ import pytest
 
 import scalebox
 from scalebox.codegen.executable import Executable
-from scalebox.codegen.host import Launch, Require
+from scalebox.codegen.host.program import Launch, Require
 from scalebox.codegen.kernel import Direction, Layout, ParamKind
 from scalebox.codegen.lower import lower
 from scalebox.ir.core import Program

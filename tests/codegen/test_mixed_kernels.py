@@ -8,13 +8,13 @@ import numpy.typing as npt
 import pytest
 
 import scalebox
-from scalebox.codegen import hazards
 from scalebox.codegen.isa.vocabulary import CoreKind
+from scalebox.codegen.sync import hazards
 from scalebox.ir.core import Program
 from scalebox.ir.errors import IRValueError
 
 from .mixed_kernels import agreed, chained, chained_inputs, compiled, judged, program
-from .tails import boxed_a, boxed_b
+from .select.tails import boxed_a, boxed_b
 
 Array = npt.NDArray[Any]
 

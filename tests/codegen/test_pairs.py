@@ -7,22 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebox.codegen import hazards, walk
-from scalebox.codegen.emit import emit
-from scalebox.codegen.hazards import JOIN_ID
+from scalebox.codegen.emit.program import emit
 from scalebox.codegen.isa.program import Instruction
 from scalebox.codegen.isa.table import ROWS
 from scalebox.codegen.isa.vocabulary import ClusterCore, MadInit
 from scalebox.codegen.pairs import split
-from scalebox.codegen.sync import synchronise
+from scalebox.codegen.sync import hazards, walk
+from scalebox.codegen.sync.hazards import JOIN_ID
+from scalebox.codegen.sync.insert import synchronise
 from scalebox.codegen.tree import Block, Branch, Let, Loop, Step
 from scalebox.ir.dtypes import Index
 from scalebox.ir.errors import IRValueError
 from scalebox.ir.expr import Add, Expr, ScalarType, Var, index
 
-from .clocks import gets_through
-from .flag_checker import Verdict, issue, judge_cores
-from .random_trees import (
+from .emit.scalar_machine import ScalarFaultError, run_scalar_unit
+from .emit.scalar_programs import PARAMS as SCALARS
+from .emit.scalar_programs import programs, steps_run
+from .sync.clocks import gets_through
+from .sync.flag_checker import Verdict, issue, judge_cores
+from .sync.random_trees import (
     ARGUMENTS,
     DEEP_PAIRED_TREES,
     PAIRED_TREES,
@@ -40,9 +43,6 @@ from .random_trees import (
     row,
     work,
 )
-from .scalar_machine import ScalarFaultError, run_scalar_unit
-from .scalar_programs import PARAMS as SCALARS
-from .scalar_programs import programs, steps_run
 
 Pair = tuple[list[Instruction], list[Instruction]]
 

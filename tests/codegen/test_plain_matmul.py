@@ -8,7 +8,7 @@ import scalebox
 from scalebox.ir.core import Program
 from scalebox.ir.errors import IRValueError
 
-from .tails import NUMPY, Array, Extents, check, codes, parsed, round_up, small
+from .select.tails import NUMPY, Array, Extents, check, codes, parsed, round_up, small
 
 pytestmark = pytest.mark.usefixtures("dirty")
 

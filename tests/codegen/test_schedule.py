@@ -9,8 +9,8 @@ from scalebox.codegen.tree import Block, Branch, Let, Loop, Step
 from scalebox.ir.dtypes import Index
 from scalebox.ir.expr import Add, ScalarType, Var, index
 
-from .random_trees import PAIRED_TREES, SPAN, TREES, ZERO, bias, drain, mad, row, step
-from .test_hazards import in_conflict
+from .sync.random_trees import PAIRED_TREES, SPAN, TREES, ZERO, bias, drain, mad, row, step
+from .sync.test_hazards import in_conflict
 
 
 def variable(name: str) -> Var:

@@ -1,0 +1,1 @@
+"""The bytes of an executable: the container, and records as JSON."""

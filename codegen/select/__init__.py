@@ -1,0 +1,1 @@
+"""Instruction selection: what a kernel computes, after all passes, as a tree of machine code."""
