@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from ..codegen.emit.scalars import word_of
 from ..codegen.executable import Direction, Layout
+from ..codegen.scalars.lower import word_of
 from ..ir.binding import bind_scalar
 from ..ir.core import Function, FunctionType, ParamDirection, SeqStmts
 from ..ir.dtypes import DType

@@ -26,20 +26,11 @@ from .emit.program import emit
 from .executable import Executable
 from .host.bindings import Callee, params_of
 from .host.orchestrate import host_program, outputs_of
-from .host.program import (
-    Allocate,
-    Binary,
-    BinaryOp,
-    Compound,
-    Const,
-    HostProgram,
-    Require,
-    Statement,
-    Variable,
-)
+from .host.program import Allocate, Compound, HostProgram, Require, Statement
 from .isa.vocabulary import CoreKind
 from .kernel import Kernel
 from .pairs import split
+from .scalars.exprs import Binary, BinaryOp, Const, Variable
 from .schedule import schedule
 from .select.body import select
 from .select.tile_names import buffers_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..host.program import Binary, BinaryOp, Const, Variable
 from ..isa.program import row_of
+from ..scalars.exprs import Binary, BinaryOp, Const, Variable
 
 if TYPE_CHECKING:
     from ...ir.errors import Span
-    from ..host.program import Scalar
     from ..isa.program import ProgramBuilder
+    from ..scalars.exprs import Scalar
     from .registers import Registers
 
 IDENTITIES = {"tile.get_block_idx": "block_idx", "tile.get_block_num": "block_num"}

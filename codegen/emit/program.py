@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ...ir.errors import IRValueError, Span
 from ...ir.expr import ConstInt, Expr
-from ..host.program import Const, Scalar, Variable
 from ..isa.program import Label, ProgramBuilder, row_of
 from ..isa.vocabulary import FieldKind
+from ..scalars.exprs import Const, Scalar, Variable
+from ..scalars.lower import lower_scalar
 from ..tree import Block, Branch, Let, Loop, Step, While
 from ..uses import used, variables
 from .arithmetic import IDENTITIES, Arithmetic, Tag
 from .registers import Registers, RegistersExhausted
-from .scalars import lower_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

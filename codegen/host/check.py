@@ -6,22 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from ...ir.errors import IRValueError
+from ..scalars.exprs import Binary, Const, Scalar, Variable
 from .program import (
     Alias,
     Allocate,
     Assign,
-    Binary,
     Buffer,
-    Const,
     For,
     HostProgram,
     If,
     Join,
     Launch,
     Require,
-    Scalar,
     Statement,
-    Variable,
     While,
     as_buffer,
 )

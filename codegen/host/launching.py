@@ -10,8 +10,9 @@ from ...ir.errors import IRValueError, Span
 from ...ir.expr import Submit, Var
 from ...ir.types import TensorType
 from ..kernel import Layout
+from ..scalars.exprs import Scalar
 from ..select.places import constant
-from .program import ONE_BLOCK, Allocate, Launch, Scalar, Statement
+from .program import ONE_BLOCK, Allocate, Launch, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

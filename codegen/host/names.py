@@ -8,13 +8,14 @@ from ...ir.dtypes import TaskId
 from ...ir.errors import IRValueError
 from ...ir.expr import Call, Op, ScalarType, Var
 from ...ir.types import TensorType
-from ..emit.scalars import lower_scalar
-from .program import NO_LAUNCH, Variable
+from ..scalars.exprs import Variable
+from ..scalars.lower import lower_scalar
+from .program import NO_LAUNCH
 
 if TYPE_CHECKING:
     from ...ir.errors import Span
     from ...ir.expr import Expr
-    from .program import Scalar
+    from ..scalars.exprs import Scalar
 
 
 class Names:

@@ -26,6 +26,7 @@ from ...ir.core import (
 from ...ir.errors import IRValueError
 from ...ir.expr import Call, Expr, GlobalVar, MakeTuple, ScalarType, Submit, TupleGetItemExpr, Var
 from ...ir.types import TensorType
+from ..scalars.exprs import Variable
 from ..select.body import ONE_TENSOR, yielded
 from .launching import (
     Launched,
@@ -37,19 +38,7 @@ from .launching import (
     pair_arguments,
 )
 from .names import Names
-from .program import (
-    ONE_BLOCK,
-    Alias,
-    Allocate,
-    Assign,
-    For,
-    HostProgram,
-    If,
-    Join,
-    Output,
-    Variable,
-    While,
-)
+from .program import ONE_BLOCK, Alias, Allocate, Assign, For, HostProgram, If, Join, Output, While
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

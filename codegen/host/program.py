@@ -8,71 +8,18 @@ are 64-bit integers and wrap, as on the device.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...ir.errors import IRValueError
 from ..kernel import Layout, Param, check_bits, check_shape, packed_bytes
+from ..scalars.exprs import Const, Scalar, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..kernel import Kernel
 
-
-class BinaryOp(Enum):
-    """What a :class:`Binary` computes; comparisons give 1 or 0."""
-
-    ADD = "add"
-    SUB = "sub"
-    MUL = "mul"
-    FLOORDIV = "floordiv"
-    FLOORMOD = "floormod"
-    MIN = "min"
-    MAX = "max"
-    AND = "and"
-    OR = "or"
-    XOR = "xor"
-    SHL = "shl"
-    SHR = "shr"
-    EQ = "cmpeq"
-    NE = "cmpne"
-    LT = "cmplt"
-    LE = "cmple"
-    GT = "cmpgt"
-    GE = "cmpge"
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A number, signed 64-bit."""
-
-    value: int
-
-    def __post_init__(self) -> None:
-        if not -(1 << 63) <= self.value < 1 << 63:
-            message = f"A host constant must be a signed 64-bit integer, not {self.value}."
-            raise IRValueError(message)
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A scalar parameter, a loop variable or an assigned name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """Two operands and what becomes of them."""
-
-    op: BinaryOp
-    left: Scalar
-    right: Scalar
-
-
-Scalar: TypeAlias = Const | Variable | Binary
 
 ONE_BLOCK = Const(1)
 NO_LAUNCH = Const(0)

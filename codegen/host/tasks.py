@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING
 from ...ir import limits
 from ...ir.errors import InputError
 from ...ir.suggest import near
+from ..scalars.exprs import Binary, BinaryOp, Const, Scalar, Variable
 from .program import (
     Alias,
     Allocate,
     Assign,
-    Binary,
-    BinaryOp,
     Buffer,
-    Const,
     For,
     HostProgram,
     If,
     Join,
     Launch,
     Require,
-    Scalar,
     Statement,
-    Variable,
     While,
     as_buffer,
 )

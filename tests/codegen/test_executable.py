@@ -24,19 +24,16 @@ from scalebox.codegen.host.program import (
     Alias,
     Allocate,
     Assign,
-    Binary,
-    BinaryOp,
-    Const,
     For,
     If,
     Join,
     Launch,
     Require,
-    Variable,
     While,
 )
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import make
+from scalebox.codegen.scalars.exprs import Binary, BinaryOp, Const, Variable
 from scalebox.ir.errors import ExecutableError, InputError, IRValueError, Span
 
 A = Param("a", ParamKind.TENSOR, "FP8E4M3FN", 8, Direction.IN, (64, 128))

@@ -5,23 +5,19 @@ import pytest
 from scalebox.codegen.host.check import check_host
 from scalebox.codegen.host.program import (
     Assign,
-    Binary,
-    BinaryOp,
-    Const,
     For,
     HostProgram,
     If,
     Join,
     Launch,
     Output,
-    Scalar,
     Statement,
-    Variable,
     While,
 )
 from scalebox.codegen.host.tasks import TaskGraph, expand
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.kernel import Direction, Kernel, Param, ParamKind
+from scalebox.codegen.scalars.exprs import Binary, BinaryOp, Const, Scalar, Variable
 from scalebox.ir.errors import InputError, IRValueError
 
 ONE, TWO = Const(1), Const(2)

@@ -5,23 +5,19 @@ from scalebox.codegen.host.program import (
     Alias,
     Allocate,
     Assign,
-    Binary,
-    BinaryOp,
-    Const,
     For,
     HostProgram,
     If,
     Launch,
     Output,
     Require,
-    Scalar,
     Statement,
-    Variable,
 )
 from scalebox.codegen.host.tasks import TaskGraph, expand
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.isa.table import BY_MNEMONIC
 from scalebox.codegen.kernel import Direction, Kernel, Param, ParamKind
+from scalebox.codegen.scalars.exprs import Binary, BinaryOp, Const, Scalar, Variable
 from scalebox.ir.errors import InputError, IRValueError
 from scalebox.ir.limits import MAX_STEPS
 

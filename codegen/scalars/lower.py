@@ -47,14 +47,14 @@ from ...ir.expr import (
 )
 from ...ir.numerics.functions import FLOATS, scalar_code
 from ...ir.ops.row import describe_type
-from ..host.program import Binary, BinaryOp, Const
+from .exprs import Binary, BinaryOp, Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...ir.dtypes import SimpleDType
     from ...ir.errors import Span
-    from ..host.program import Scalar
+    from .exprs import Scalar
 
 WORD = 64
 

@@ -1,0 +1,1 @@
+"""Scalar expressions of kernels and of orchestrations, in the machine's own arithmetic."""
