@@ -30,7 +30,7 @@ from .tree import Region, whole_tensor
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .kernel import View
+    from .tensors import View
 
 BOX_BYTES = FRACTAL_ROWS * FRACTAL_BYTES
 """Bytes of a box of operand elements."""

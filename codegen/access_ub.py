@@ -28,7 +28,7 @@ from .tree import Region, whole_tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .kernel import View
+    from .tensors import View
 
     Values: TypeAlias = Mapping[str, int]
     Regions: TypeAlias = tuple[Region, ...]

@@ -14,8 +14,8 @@ from ...ir.errors import IRValueError
 from ...ir.expr import ScalarType
 from ...ir.numerics.functions import FLOATS
 from ...ir.types import TensorType
-from ..kernel import Direction, Layout, Param, ParamKind
 from ..select.places import constant
+from ..tensors import Direction, Layout, Param, ParamKind
 
 if TYPE_CHECKING:
     from ...ir.dtypes import SimpleDType

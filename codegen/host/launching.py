@@ -9,9 +9,8 @@ from ...ir.core import Function, ParamDirection
 from ...ir.errors import IRValueError, Span
 from ...ir.expr import Submit, Var
 from ...ir.types import TensorType
-from ..kernel import Layout
-from ..scalars.exprs import Scalar
 from ..select.places import constant
+from ..tensors import Layout
 from .program import ONE_BLOCK, Allocate, Launch, Statement
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from ...ir.dtypes import SimpleDType
     from ...ir.expr import Call, Expr
+    from ..scalars.exprs import Scalar
     from .bindings import Callee
     from .names import Names
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...ir.errors import Span
-    from ..kernel import Param
+    from ..tensors import Param
     from .bindings import Callee
     from .program import Statement
 

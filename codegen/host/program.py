@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...ir.errors import IRValueError
-from ..kernel import Layout, Param, check_bits, check_shape, packed_bytes
 from ..scalars.exprs import Const, Scalar, Variable
+from ..tensors import Layout, Param, check_bits, check_shape, packed_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,8 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..kernel import Kernel, Param
+    from ..kernel import Kernel
+    from ..tensors import Param
 
 MAX_DEPENDENCES = 1 << 22
 """Tasks that those of one launch may have to wait for, each counted as often as it is waited for by a

@@ -36,7 +36,7 @@ from .vector.scratch import wanted
 
 if TYPE_CHECKING:
     from ...ir.errors import Span
-    from ..kernel import View
+    from ..tensors import View
     from ..tree import Carried
     from .tile_names import Buffers
 

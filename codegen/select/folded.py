@@ -14,7 +14,7 @@ from ...ir.collapsing import folded_offset, is_contiguous, plus
 from ...ir.errors import IRTypeError, IRValueError
 from ...ir.expr import index
 from ...ir.types import TensorLayout, TensorType
-from ..kernel import Layout, View
+from ..tensors import Layout, View
 from .operands import coordinates
 from .places import constant
 

@@ -16,7 +16,7 @@ from ...ir.expr import Call, Expr, MakeTuple, Var
 from ...ir.ranges import Ranges
 from ...ir.types import TensorLayout
 from ..access import accesses
-from ..kernel import Layout, View
+from ..tensors import Layout, View
 from ..tree import Step
 from .padding import ScaledBuffers
 from .places import constant

@@ -20,7 +20,7 @@ from scalebox.codegen.isa.vocabulary import (
     ScaleRows,
     Space,
 )
-from scalebox.codegen.kernel import Layout, View
+from scalebox.codegen.tensors import Layout, View
 from scalebox.codegen.tree import Region
 from scalebox.ir.expr import index
 

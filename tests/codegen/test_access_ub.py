@@ -18,7 +18,7 @@ from scalebox.codegen.isa.vocabulary import (
     VectorBinary,
     VectorType,
 )
-from scalebox.codegen.kernel import Layout, View
+from scalebox.codegen.tensors import Layout, View
 from scalebox.codegen.tree import Region
 from scalebox.ir.expr import index
 from scalebox.sim.vector.tiles import Tile, tiles_of

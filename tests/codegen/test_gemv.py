@@ -8,9 +8,11 @@ import pytest
 
 import scalebox
 from scalebox.ir.core import Program
+from scalebox.ir.target import load_target
 
 from .select.tails import NUMPY, POISON, Array, boxed_b, check, codes, parsed, round_up, small
 
+A5 = load_target("a5")
 pytestmark = pytest.mark.usefixtures("dirty")
 
 BODY = """
@@ -67,6 +69,43 @@ def test_a_row_with_scales_times_a_matrix_is_exact(
     right = b * np.repeat(2.0 ** (sb - 127), 32, 0)[:k]
     expected = 2 * (left @ right) + (z if start else 0)
     check(program, inputs, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("k", [1000, 2048])
+@pytest.mark.parametrize("start", ["", "_bias"])
+@pytest.mark.parametrize("dtype", ["FP8E4M3FN", "FP4"])
+def test_a_long_row_is_cut_into_steps_that_are_loaded_while_others_are_multiplied(
+    dtype: str, start: str, k: int
+) -> None:
+    n, depth = 128, round_up(k, 64)
+    groups, vg = depth // 32, -(-k // 32)
+    once = BODY.replace("        acc = pl.gemv_mx_acc(acc, al, pl_, bl, ql)\n", "")
+    program = parsed(
+        once.format(
+            depth=depth, columns=n, groups=groups, vg=vg, k=k, n=n, left=dtype, right=dtype,
+            scales="FP8E8M0", start=start, bias=", zl" if start else "",
+        )
+    )  # fmt: skip
+    rng = np.random.default_rng(k)
+    a, b, z = small(rng, 1, k), small(rng, k, n), small(rng, 1, n)
+    sa, sb = rng.integers(126, 129, (1, vg)), rng.integers(126, 129, (vg, n))
+    boxes = np.full((groups, n), POISON, np.uint8)
+    boxes[:vg] = sb
+    inputs = {
+        "a": codes(a, dtype, (1, depth)),
+        "sa": np.concatenate([sa, np.full((1, groups - vg), POISON)], 1).astype(np.uint8),
+        "b": codes(b, dtype, (depth, n)),
+        "sb": boxed_b(boxes),
+        "z": codes(z, "FP32", (1, n)),
+    }
+    left = a * np.repeat(2.0 ** (sa - 127), 32, 1)[:, :k]
+    right = b * np.repeat(2.0 ** (sb - 127), 32, 0)[:k]
+    check(program, inputs, (left @ right + (z if start else 0)).astype(np.float32))
+    bits = 4 if dtype == "FP4" else 8
+    loads = k * n * bits // 8 / A5.gm_port_bytes_per_cycle
+    moves = k * n * bits // 8 / A5.l1_to_l0b_bytes_per_cycle
+    work = scalebox.run(program, inputs).cycles - round(A5.launch_seconds * A5.clock_hz)
+    assert work < 1500 + loads + moves / 4
 
 
 def test_the_decode_step_of_the_examples_is_exact(root: Path) -> None:

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from scalebox.codegen.isa.program import Instruction, make
-from scalebox.codegen.kernel import Direction, Kernel, Layout, Param, ParamKind, View
+from scalebox.codegen.kernel import Kernel
+from scalebox.codegen.tensors import Direction, Layout, Param, ParamKind, View
 from scalebox.ir.errors import IRValueError, Span
 
 A = Param("a", ParamKind.TENSOR, "FP8E4M3FN", 8, Direction.IN, (64, 128))

@@ -11,8 +11,8 @@ import pytest
 import scalebox
 from scalebox.codegen.executable import Executable
 from scalebox.codegen.host.program import Launch, Require
-from scalebox.codegen.kernel import Direction, Layout, ParamKind
 from scalebox.codegen.lower import lower
+from scalebox.codegen.tensors import Direction, Layout, ParamKind
 from scalebox.ir.core import Program
 from scalebox.ir.errors import InputError, IRValueError, UserError
 from scalebox.ir.target import load_target

@@ -16,8 +16,9 @@ from scalebox.codegen.host.program import (
 )
 from scalebox.codegen.host.tasks import TaskGraph, expand
 from scalebox.codegen.isa.program import make
-from scalebox.codegen.kernel import Direction, Kernel, Param, ParamKind
+from scalebox.codegen.kernel import Kernel
 from scalebox.codegen.scalars.exprs import Binary, BinaryOp, Const, Scalar, Variable
+from scalebox.codegen.tensors import Direction, Param, ParamKind
 from scalebox.ir.errors import InputError, IRValueError
 
 ONE, TWO = Const(1), Const(2)

@@ -7,9 +7,10 @@ import pytest
 from scalebox.codegen.executable import Executable
 from scalebox.codegen.isa.program import Instruction
 from scalebox.codegen.isa.vocabulary import Convert, ElementBits, ElementType, MadInit
-from scalebox.codegen.kernel import Kernel, Layout, View
+from scalebox.codegen.kernel import Kernel
 from scalebox.codegen.select.operands import Operands
 from scalebox.codegen.select.rules import select_call
+from scalebox.codegen.tensors import Layout, View
 from scalebox.ir.errors import Span, UserError
 from scalebox.ir.expr import Call, Op
 from scalebox.ir.types import TensorLayout

@@ -12,7 +12,7 @@ from functools import cache
 
 from scalebox.codegen.isa.program import Instruction, make
 from scalebox.codegen.isa.vocabulary import FixConvert, FixScale, MadInit, ScaleRows, Space
-from scalebox.codegen.kernel import View
+from scalebox.codegen.tensors import View
 
 from ..emit.scalar_machine import Issued, run_scalar_unit
 from ..ub_bytes import ub_bytes

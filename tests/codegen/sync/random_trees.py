@@ -14,7 +14,7 @@ from scalebox.codegen.isa.vocabulary import (
     VectorType,
     VectorUnary,
 )
-from scalebox.codegen.kernel import Layout, View
+from scalebox.codegen.tensors import Layout, View
 from scalebox.codegen.tree import Block, Branch, Loop, Step, While
 from scalebox.ir.dtypes import DType, Index
 from scalebox.ir.errors import Span

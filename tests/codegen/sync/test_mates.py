@@ -12,7 +12,8 @@ from scalebox.codegen.executable import Executable, HostProgram
 from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import make
 from scalebox.codegen.isa.vocabulary import CoreKind
-from scalebox.codegen.kernel import Direction, Kernel, Layout, Param, ParamKind, View
+from scalebox.codegen.kernel import Kernel
+from scalebox.codegen.tensors import Direction, Layout, Param, ParamKind, View
 from scalebox.codegen.tile_records import TileRecords
 from scalebox.ir.errors import ExecutableError, IRValueError, Span
 
