@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import ir
-    from .app.api import Result, compile, interpret, run  # noqa: A004 - the promised name
+    from .app.api import compile, interpret, run  # noqa: A004 - the promised name
+    from .app.result import Result
     from .app.sweep import sweep
     from .app.sweep_rows import SweepRow
     from .codegen.executable import Executable
@@ -44,7 +45,7 @@ __all__ = [
 _DEFINED_IN = {
     "Comparison": ".traces.compare",
     "Executable": ".codegen.executable",
-    "Result": ".app.api",
+    "Result": ".app.result",
     "SweepRow": ".app.sweep_rows",
     "compare": ".traces.compare",
     "compile": ".app.api",

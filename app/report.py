@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ..codegen.isa.program import Instruction
     from ..ir.target import Target
     from ..traces.compare import Comparison, Difference, OutputComparison
-    from .api import Result
     from .pipe_shares import PipeShare
     from .replay import Kept
+    from .result import Result
 
 _FULL, _FULL_ASCII = "█", "#"
 

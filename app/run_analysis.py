@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ..sim.account.critical import CriticalPath
     from ..sim.account.records import Records
     from ..sim.roofline import Roofline
-    from .api import Result
     from .empty_loops import EmptyLoops
     from .pipe_shares import PipeShare
+    from .result import Result
 
 MOST_SEGMENTS = 10
 """How many lines of the critical path a report shows."""

@@ -22,8 +22,8 @@ from pathlib import Path
 from rows import json_parser, machine
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.kernel_file import machine_of_kernel
+from scalebox.app.result import Result
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.language.text import load_file
 from scalebox.sim.pipes.tables import BUSY, MEMORY

@@ -16,7 +16,7 @@ from ..dtypes.formats import INTEGER_FORMATS
 from ..errors import IRTypeError, IRValueError, Span
 from ..expr import Call, ConstFloat, Expr, MakeTuple, Op, ScalarType, Type, as_dim
 from ..types import MemorySpace, TensorType, TileType, TupleType
-from .rules_matmul import planes_on_tiles
+from .cube_formats import planes_on_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes import E1M2, BlockScaledDType, DType
+from ..dtypes import DType
 from ..dtypes.boxes import GROUP
 from ..expr import Expr, index
 from ..types import (
@@ -17,6 +17,7 @@ from ..types import (
     implicit_tile_view,
 )
 from .checks import arrangement_name, operand_type, same_dim, same_dims, show_dims
+from .cube_formats import OPERAND_SETS
 from .rules_forms import flat_tile
 from .rules_memory import SCALE_DTYPES, SCALE_LAYOUT, is_row_of_scales, scale_hint
 
@@ -26,23 +27,9 @@ if TYPE_CHECKING:
     from ..types import Dims
     from .row import CallSite
 
-#: The element dtypes that the cube multiplies with each other; a pair takes both from one set.
-OPERAND_SETS: tuple[tuple[DType, ...], ...] = (
-    (DType.E4M3, DType.E5M2),
-    (DType.E2M1, E1M2),
-)
 _RANK = 2
 #: What the physical extents of a matmul must be multiples of.
 MULTIPLES = {"M": 16, "K": 64, "N": 32}
-
-
-def planes_on_tiles(dtype: DType) -> str | None:
-    """Return the two tensors that stand for one of `dtype` where the cube multiplies, or None."""
-    if not isinstance(dtype, BlockScaledDType) or dtype.simple_types[1:] != (DType.E8M0,):
-        return None
-    if not any(dtype.element in legal for legal in OPERAND_SETS):
-        return None
-    return f"two tensors, elements of {dtype.element.name} and scales of E8M0 in MX_A_ZZ or MX_B_NN"
 
 
 def infer_matmul_mx(site: CallSite) -> TileType:

@@ -1,4 +1,4 @@
-"""Type rules of the ops that carry data between memories."""
+"""Type rules of loads and stores, and what they share with moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from ..types import (
 from .checks import (
     LOADED_LESS,
     STORED_LESS,
-    arrangement_name,
     check_offsets,
     check_rank,
     check_shape,
@@ -45,10 +44,9 @@ if TYPE_CHECKING:
     from ..types import Dims
     from .row import CallSite
 
-_TILE_RANK = 2
-_FIXPIPE = ("dtype", "pre_quant", "pre_relu")
-_LAYOUTS = ("blayout", "slayout")
-_SCALED_HINT = "pre_quant=, a number by which sums are multiplied, stores them in 8 bits"
+TILE_RANK = 2
+FIXPIPE = ("dtype", "pre_quant", "pre_relu")
+SCALED_HINT = "pre_quant=, a number by which sums are multiplied, stores them in 8 bits"
 FLOAT32_REACH = 2.0**128 - 2.0**103
 """Where numbers begin that Float32 rounds to infinity."""
 SCALE_DTYPES = (DType.E8M0, UInt8)
@@ -62,10 +60,6 @@ PRE_QUANT_DTYPES = (DType.E4M3, DType.E5M2, DType.Int8, UInt8)
 SCALE_LAYOUT = {
     MemorySpace.LeftScale: TensorLayout.MX_A_ZZ,
     MemorySpace.RightScale: TensorLayout.MX_B_NN,
-}
-_DATA_OF_SCALE = {
-    MemorySpace.LeftScale: MemorySpace.Left,
-    MemorySpace.RightScale: MemorySpace.Right,
 }
 _L0 = (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias, *SCALE_LAYOUT)
 #: Where a tile can be moved from each memory.
@@ -140,7 +134,7 @@ def _scale_load_view(
     if tensor.dtype not in SCALE_DTYPES:
         message = f"a tensor in {layout} must hold E8M0 or UInt8, not {tensor.dtype.name}"
         raise site.type_error(message)
-    if len(tensor.shape) != _TILE_RANK:
+    if len(tensor.shape) != TILE_RANK:
         message = f"a tensor in {layout} must have rank 2, not {len(tensor.shape)}"
         raise site.value_error(message)
     if tensor.stride and not is_packed(tensor):
@@ -202,9 +196,9 @@ def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> N
         message = f"a tile must be stored from Acc or Vec, not from {space.name}"
         raise site.value_error(message)
     if site.kwargs.get("pre_relu"):
-        _check_fixpipe(site, tile, "pre_relu", "pl.relu takes a tile in Vec")
+        check_fixpipe(site, tile, "pre_relu", "pl.relu takes a tile in Vec")
     if site.kwargs.get("pre_quant") is not None:
-        _check_fixpipe(site, tile, "pre_quant", "pl.mul and pl.cast take a tile in Vec")
+        check_fixpipe(site, tile, "pre_quant", "pl.mul and pl.cast take a tile in Vec")
     allowed = stored_dtypes(tile, site.kwargs)
     if tensor.dtype not in allowed:
         names = ", ".join(dtype.name for dtype in allowed)
@@ -214,7 +208,7 @@ def _check_store_source(site: CallSite, tile: TileType, tensor: TensorType) -> N
             f"not into a tensor of {tensor.dtype.name}"
         )
         if tensor.dtype in stored_dtypes(tile, {"pre_quant": 1.0}):
-            raise site.type_error(message, _SCALED_HINT)
+            raise site.type_error(message, SCALED_HINT)
         in_vec = space is MemorySpace.Vec
         raise site.type_error(message, "pl.cast converts the tile first" if in_vec else None)
 
@@ -241,7 +235,7 @@ def read_pre_quant(given: object) -> float:
     return float(np.float32(number))
 
 
-def _check_fixpipe(site: CallSite, tile: TileType, name: str, hint: str) -> None:
+def check_fixpipe(site: CallSite, tile: TileType, name: str, hint: str) -> None:
     """Refuse what is done on the way of a tile that the fixpipe does not store as Float32 numbers."""
     if tile.memory_space is MemorySpace.Acc and tile.dtype is DType.Float32:
         return
@@ -279,114 +273,6 @@ def _product(values: Sequence[int]) -> int:
     return result
 
 
-# --------------------------------------------------------------------------- move
-
-
-def infer_move(site: CallSite) -> TileType:
-    """Return the tile of a move, in the arrangement that its new memory expects."""
-    tile = operand_type(site, 0, TileType)
-    target: MemorySpace = site.kwargs["target_memory"]
-    source = tile.memory_space
-    if source is not None and source is not target and target not in MOVES.get(source, ()):
-        reachable = ", ".join(space.name for space in MOVES.get(source, ())) or "nowhere"
-        message = f"a tile cannot go from {source.name} to {target.name}"
-        raise site.value_error(message, f"from {source.name} it can go to: {reachable}")
-    dtype = _moved_dtype(site, tile, target)
-    if target in SCALE_LAYOUT:
-        return _scale_move(site, tile, target)
-    if source is MemorySpace.Acc and target is MemorySpace.Mat:
-        return _sums_in_mat(site, tile, dtype)
-    view = tile.get_effective_tile_view()
-    if source is not target:
-        in_boxes = view.arrangement in SCALE_ARRANGEMENT.values()
-        if source is MemorySpace.Mat and in_boxes:
-            own = _space_of_scales(view)
-            message = (
-                f"a tile of scales in {arrangement_name(view)} must go to {own.name}, "
-                f"not to {target.name}"
-            )
-            raise site.value_error(message)
-        # Boxes of scales lie in Mat as they do in Vec.
-        if not (in_boxes and tile.dtype in SCALE_DTYPES and target is MemorySpace.Mat):
-            view = implicit_tile_view(tile.shape, target)
-    blayout = site.kwargs.get("blayout", view.blayout)
-    slayout = site.kwargs.get("slayout", view.slayout)
-    boxes = [a for a in SCALE_ARRANGEMENT.values() if a[:2] == (blayout, slayout)]
-    fractal = boxes[0][2] if boxes and tile.dtype in SCALE_DTYPES else view.fractal
-    moved = TileView(tile.valid_shape, None, None, blayout, slayout, fractal)
-    return TileType(tile.shape, dtype, None, moved, target)
-
-
-def _moved_dtype(site: CallSite, tile: TileType, target: MemorySpace) -> DType:
-    """Return the dtype that a moved tile has; only what leaves Acc changes it."""
-    given = [name for name in _FIXPIPE if site.kwargs.get(name) not in (None, False)]
-    if not given:
-        return tile.dtype
-    if tile.memory_space is not MemorySpace.Acc or target not in MOVES[MemorySpace.Acc]:
-        message = (
-            f"{given[0]} must be for a move out of Acc to Mat or Vec, not from {space_name(tile)} to "
-            f"{target.name}"
-        )
-        raise site.value_error(message, "pl.cast, pl.mul and pl.relu take a tile in Vec")
-    for name in given:
-        if name != "dtype":
-            _check_fixpipe(site, tile, name, "sums of INT8 operands stand as they are")
-    dtype: DType = site.kwargs.get("dtype") or tile.dtype
-    allowed = stored_dtypes(tile, site.kwargs)
-    if dtype not in allowed:
-        names = ", ".join(each.name for each in allowed)
-        message = (
-            f"a tile of {tile.dtype.name} in Acc must be moved as {names}, not as {dtype.name}"
-        )
-        scaled = dtype in stored_dtypes(tile, {"pre_quant": 1.0})
-        raise site.type_error(message, _SCALED_HINT if scaled else None)
-    return dtype
-
-
-def _sums_in_mat(site: CallSite, tile: TileType, dtype: DType) -> TileType:
-    """Return the tile of sums that the fixpipe lays out as an operand's boxes, one row included."""
-    boxes = implicit_tile_view(tile.shape, MemorySpace.Left)
-    wanted = (boxes.blayout, boxes.slayout)
-    found = tuple(site.kwargs.get(name, has) for name, has in zip(_LAYOUTS, wanted, strict=True))
-    if found != wanted:
-        message = "a move from Acc to Mat must leave blayout and slayout alone"
-        raise site.value_error(message, "by way of Vec a tile can get another arrangement")
-    return TileType(
-        tile.shape, dtype, None, view_with_valid(boxes, tile.valid_shape), MemorySpace.Mat
-    )
-
-
-def _space_of_scales(view: TileView) -> MemorySpace:
-    """Return the scale buffer that a tile of scale boxes is made for."""
-    return next(
-        space
-        for space, layout in SCALE_LAYOUT.items()
-        if SCALE_ARRANGEMENT[layout] == view.arrangement
-    )
-
-
-def _scale_move(site: CallSite, tile: TileType, target: MemorySpace) -> TileType:
-    layout = SCALE_LAYOUT[target]
-    if site.kwargs.get("blayout") or site.kwargs.get("slayout"):
-        message = f"a move to {target.name} must leave blayout and slayout alone"
-        raise site.value_error(message)
-    if tile.dtype not in SCALE_DTYPES:
-        message = f"a tile for {target.name} must hold E8M0 or UInt8, not {tile.dtype.name}"
-        raise site.type_error(message)
-    if len(tile.shape) != _TILE_RANK:
-        message = f"a tile for {target.name} must have rank 2, not {len(tile.shape)}"
-        raise site.value_error(message)
-    view = tile.get_effective_tile_view()
-    if view.arrangement != SCALE_ARRANGEMENT[layout] and not is_row_of_scales(tile, layout):
-        message = (
-            f"the scales for {target.name} must come from a tensor in {layout.name}, "
-            f"not in {arrangement_name(view)}"
-        )
-        raise site.value_error(message, scale_hint(layout))
-    moved = view_with_valid(implicit_tile_view(tile.shape, target), tile.valid_shape)
-    return TileType(tile.shape, DType.E8M0, None, moved, target)
-
-
 def is_row_of_scales(tile: TileType, layout: TensorLayout) -> bool:
     """Return whether a tile is one plain row of scales, which is what the row of a gemv has."""
     plain = implicit_tile_view(tile.shape, MemorySpace.Bias).arrangement
@@ -412,25 +298,6 @@ def view_with_valid(view: TileView, valid: Dims) -> TileView:
         valid, view.stride, view.start_offset, view.blayout, view.slayout, view.fractal, view.pad,
         view.compact,
     )  # fmt: skip
-
-
-# --------------------------------------------------------------------------- scale address
-
-
-def infer_scale_address(site: CallSite) -> TileType:
-    """Return the scale tile, bound to the address that its data tile implies."""
-    scale, data = operand_type(site, 0, TileType), operand_type(site, 1, TileType)
-    wanted = _DATA_OF_SCALE.get(scale.memory_space or MemorySpace.DDR)
-    if wanted is None:
-        message = f"the scale must lie in LeftScale or RightScale, not in {space_name(scale)}"
-        raise site.value_error(message)
-    if data.memory_space is not wanted:
-        message = (
-            f"the data of a scale in {space_name(scale)} must lie in {wanted.name}, "
-            f"not in {space_name(data)}"
-        )
-        raise site.value_error(message)
-    return scale
 
 
 def space_name(tile: TileType) -> str:

@@ -12,6 +12,7 @@ from . import (
     rules_control,
     rules_forms,
     rules_memory,
+    rules_moves,
     rules_quant,
     rules_tensor,
     rules_tensor_matmul,
@@ -90,7 +91,7 @@ _ROWS = (
             Attribute("pre_quant", float, read=rules_memory.read_pre_quant),
             Attribute("pre_relu", bool, default=False),
         ),
-        infer=rules_memory.infer_move,
+        infer=rules_moves.infer_move,
         meaning=meaning.move,
         doc="Copies a tile into another on-chip memory, in the arrangement that it expects; boxes of "
         "scales stay what they are. Sums that leave Acc for Mat or Vec may become another dtype, with "
@@ -113,7 +114,7 @@ _ROWS = (
         name="tile.tget_scale_addr",
         operands=(Operand("scale", _TILE), Operand("data", _TILE)),
         attributes=(),
-        infer=rules_memory.infer_scale_address,
+        infer=rules_moves.infer_scale_address,
         meaning=meaning.bind_scale,
         doc="Binds a scale tile to the address that its data tile implies.",
         reuses=0,

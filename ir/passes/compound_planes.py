@@ -17,7 +17,7 @@ from ..dtypes import BlockScaledDType, DType
 from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ..errors import IRTypeError, IRValueError
 from ..mx_types import Side, boxed, operand, plane_shapes
-from ..ops.rules_matmul import planes_on_tiles
+from ..ops.cube_formats import planes_on_tiles
 from ..types import TensorLayout, TensorType, constant_dims
 from .mx_box_layout import logical_placement
 

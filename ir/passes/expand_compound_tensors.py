@@ -43,7 +43,7 @@ from ..expr import (
 from ..mx_binding import CompoundParam, axis_of_scales, compound_params_attr
 from ..mx_uses import MATMULS, SLICE, CompoundUses, compound_faults, is_compound
 from ..ops import create_op_call, deduce_type
-from ..ops.rules_matmul import OPERAND_SETS
+from ..ops.cube_formats import OPERAND_SETS
 from ..properties import IRProperty
 from ..types import TensorType, constant_dim
 from ..verification.walk import all_calls, all_vars

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...ir.dtypes.boxes import BOX_BYTES
-from ..emit import to_verilog
+from ..emit.convert import to_verilog
 from .array import MODULES
 from .cube import Cube
 

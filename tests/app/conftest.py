@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
+from scalebox.app.result import Result
 from scalebox.ir.core import Program
 
 from ..codegen.select.tails import boxed_a, boxed_b

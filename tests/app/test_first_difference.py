@@ -19,7 +19,7 @@ from scalebox.codegen.isa.asm import parse_program
 from scalebox.codegen.isa.program import Instruction, make
 from scalebox.codegen.isa.table import BY_MNEMONIC
 from scalebox.codegen.isa.vocabulary import Space
-from scalebox.codegen.kernel import Layout, View
+from scalebox.codegen.tensors import Layout, View
 from scalebox.ir.core import Program
 from scalebox.ir.errors import SimulationFault
 from scalebox.traces.compare import Difference, Origin

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.cli import main
+from scalebox.app.result import Result
 from scalebox.ir import language as pl
 from scalebox.ir import numerics
 from scalebox.ir.core import Program

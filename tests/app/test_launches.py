@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.drawn_inputs import draw_inputs
+from scalebox.app.result import Result
 from scalebox.ir import language as pl
 from scalebox.ir.core import Function, Program
 from scalebox.ir.errors import InputError, IRValueError, SimulationFault

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.cli import main
 from scalebox.app.kernel_file import machine_of_kernel
+from scalebox.app.result import Result
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.errors import InputError
 from scalebox.ir.language.text import load_file

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
+from scalebox.app.result import Result
 from scalebox.ir.core import Program
 
 from .oracle import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
+from scalebox.app.result import Result
 from scalebox.ir import numerics
 from scalebox.ir.core import Program
 from scalebox.ir.dtypes import DType

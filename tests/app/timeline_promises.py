@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.core_places import labels
 from scalebox.app.kernel_file import machine_of_kernel
+from scalebox.app.result import Result
 from scalebox.app.run_trace import SHOWN, timeline_of
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.language.text import load_file
