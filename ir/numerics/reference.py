@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "blocks",
     "decode",
     "encode",
-    "exact_product",
     "matmul_mx",
     "round_integers",
     "round_pair",
@@ -174,7 +174,7 @@ def _add_groups(
     right = _Side(b_dtype, operands.b, operands.b_scales, size=size, axis=0)
     add_up = _group_sums(left, right, size)
     depth = operands.a.shape[1]
-    for rows, columns in _blocks(out.shape[0], out.shape[1], size):
+    for rows, columns in blocks(out.shape[0], out.shape[1], size):
         for first in range(0, depth, size):
             cut = slice(first, min(first + size, depth))
             term = add_up(rows, cut, columns)
@@ -234,12 +234,12 @@ def _wide_sums(
     return add_up
 
 
-def _blocks(rows: int, columns: int, depth: int) -> Iterator[tuple[slice, slice]]:
+def blocks(rows: int, columns: int, depth: int) -> Iterator[tuple[slice, slice]]:
     """Yield parts of the output for which a product of `depth` is too small for threads of BLAS.
 
     They would wait for each other longer than they multiply, above all on a machine with other work.
     """
-    wide = min(columns, _BLOCK_COLUMNS)
+    wide = max(1, min(columns, _BLOCK_COLUMNS))
     high = max(1, _BLOCK_PRODUCTS // (wide * depth))
     for row in range(0, rows, high):
         for column in range(0, columns, wide):
@@ -295,13 +295,6 @@ class _Side:
         """
         worth = np.ldexp((self.table if table is None else table).astype(np.float64), self.unit)
         return worth[self.codes] * self._scale
-
-
-def exact_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Multiply integer matrices through float64, which is exact while every sum stays below 2^53."""
-    largest = int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) * a.shape[1]
-    assert largest < 1 << _FLOAT64_BITS, largest
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
 
 
 def two_sum(

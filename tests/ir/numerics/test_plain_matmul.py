@@ -1,6 +1,7 @@
 """The matmul without scales, against exact fractions and integers."""
 
 import math
+import tracemalloc
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from scalebox.ir.dtypes import BFloat16, DType, Float16, SimpleDType
 from scalebox.ir.errors import IRTypeError, IRValueError
-from scalebox.ir.numerics.plain_matmul import K_STEP, PAIRS, matmul_plain
+from scalebox.ir.numerics import decode
+from scalebox.ir.numerics.plain_matmul import K_STEP, PAIRS, exact_sums, matmul_plain
 
 Array = npt.NDArray[Any]
 FP32, FP8, BF8 = DType.Float32, DType.E4M3, DType.E5M2
@@ -162,6 +164,69 @@ def test_integers_wrap_in_32_bits(order: str) -> None:
     exact = a.astype(object) @ b.astype(object) + start.astype(object)
     wanted = (exact + 2**31) % 2**32 - 2**31
     assert (found.view(np.int32) == wanted).all()
+
+
+def in_one_piece(a: Array, b: Array, dtype: SimpleDType, step: int, start: Array) -> Array:
+    """Return the product by the exact sums of whole matrices, one after the other along K."""
+    x, y = (decode(each, dtype).astype(np.float64) for each in (a, b))
+    acc = start.copy()
+    with np.errstate(all="ignore"):
+        for first in range(0, a.shape[1], step):
+            cut = slice(first, first + step)
+            acc += exact_sums(x[:, cut].T[:, :, None], y[cut][:, None, :])
+    bits = acc.view(np.uint32)
+    bits[np.isnan(acc)] = 0x7FC00000
+    return bits
+
+
+@pytest.mark.parametrize("order", ["group", "sequential"])
+@pytest.mark.parametrize("dtype", [FP32, Float16, BF8])
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 1, 1), (127, 33, 129), (128, 32, 128), (129, 17, 257), (300, 8, 1)]
+)
+def test_a_product_in_blocks_has_the_bits_of_one_in_a_piece(
+    m: int, k: int, n: int, dtype: SimpleDType, order: str
+) -> None:
+    rng = np.random.default_rng(m)
+    # Ties, sums that cancel, exponents far apart and what is not finite, all near the blocks' borders.
+    left, right = rng.integers(-3, 4, (m, k)) * 0.75, rng.integers(-3, 4, (k, n)) * 0.75
+    left[:, :1] += 2.0**-9
+    a, b = codes(left, dtype), codes(right, dtype)
+    a[-2:], b[:, -2:] = (
+        random_codes(m, a[-2:].shape, dtype),
+        random_codes(n, b[:, -2:].shape, dtype),
+    )
+    a[m // 2, k // 2] = codes(np.array([math.inf]), dtype)[0]
+    b[0, n // 2] = codes(np.array([math.nan]), dtype)[0]
+    start = rng.standard_normal((m, n)).astype(np.float32)
+    step = STEPS[dtype] if order == "group" else 1
+    begin = start.view(np.uint32)
+    found = matmul_plain(a, b, a_dtype=dtype, b_dtype=dtype, start=begin, sum=order)
+    assert np.array_equal(found, in_one_piece(a, b, dtype, step, start))
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(63, 31, 127), (64, 32, 128), (65, 33, 129), (1, 200, 1)]
+)
+def test_integers_in_blocks_have_the_bits_of_one_product(m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(k)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    a[-1], b[:, -1] = -128, -128
+    found = matmul_plain(a.view(np.uint8), b.view(np.uint8), a_dtype=DType.Int8, b_dtype=DType.Int8)
+    assert np.array_equal(found.view(np.int32), a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize("dtype", [FP32, Float16, FP8, DType.Int8])
+@pytest.mark.parametrize("order", ["group", "sequential"])
+def test_a_product_takes_little_memory_beside_its_operands(dtype: SimpleDType, order: str) -> None:
+    a, b = (np.ones(shape, f"u{dtype.bits // 8}") for shape in ((768, 32), (32, 768)))
+    tracemalloc.start()
+    try:
+        made = matmul_plain(a, b, a_dtype=dtype, b_dtype=dtype, sum=order)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most <= 4 * made.nbytes
 
 
 def test_a_step_is_32_bytes() -> None:
