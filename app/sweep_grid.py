@@ -15,7 +15,7 @@ from ..ir.errors import InputError
 from ..ir.given import describe_given
 from ..ir.machine_file import rule_of
 from ..ir.target import Target, load_target, specs
-from ..ir.target_spec import FieldType, shown
+from ..ir.target_spec import FieldType, Unit, shown, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,11 +231,7 @@ def _read(what: str, given: object, read: _Reader, rule: Spec | None) -> Iterabl
         how = "FIRST..LAST:STEP, as in 8..32:8" if found is None else "a list, as in 1.5,2,2.5"
         message = f"{what} must have {how}, not {given!r}"
         raise InputError(message)
-    step_text = found["step"] or "1"
-    try:
-        step = int(step_text, 0)
-    except ValueError:
-        step = 0
+    step = _step_of(found["step"] or "1", rule)
     first, last = int(read(found["first"])), int(read(found["last"]))
     if step < 1 or last < first:
         message = (
@@ -250,6 +246,17 @@ def _read(what: str, given: object, read: _Reader, rule: Spec | None) -> Iterabl
     if count > MOST_RUNS:
         raise _too_many(count)
     return [read(each) for each in range(first, last + 1, step)]
+
+
+def _step_of(text: str, rule: Spec | None) -> int:
+    """Return the step of a range, 0 if it is none; that of sizes may have a unit, as they may."""
+    size = size_of(text) if rule is not None and rule.unit is Unit.BYTES else None
+    if size is not None:
+        return int(size) if size.denominator == 1 else 0
+    try:
+        return int(text, 0)
+    except ValueError:
+        return 0
 
 
 def _is_whole(text: str) -> bool:

@@ -53,10 +53,13 @@ inherit = "a5"
 cores = 8
 
 [l2_bytes]
-value = 67_108_864
+value = "64MiB"
 source = "half of it is kept for others"
 status = "assumed"
 ```
+
+A field in bytes may have a unit of KiB, MiB or GiB, in a file as text, as above, and on the command line as in
+`--set l2_bytes=64MiB`; without one it is a number of bytes.
 
 The pairs of types that the cube multiplies and those that a vector core converts are lists, of which a file gives the
 whole one; on the command line they are `--set mad_pairs=E4M3*E4M3,E2M1*E2M1`:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, cast
 
 from .dtypes import DType
@@ -26,6 +28,10 @@ CASTABLE = tuple(
 """The dtypes that a conversion may be from or to; a scale is none."""
 
 
+SIZE_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+"""The units that a size may be written with, in bytes."""
+
+_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]+)\s*")
 _MOST_SHOWN = 80
 _MOST_SHOWN_BITS = 128
 
@@ -112,11 +118,13 @@ class Spec:
 
         Args:
             name: The field's name, for the message.
-            value: What a file or a caller gave.
+            value: What a file or a caller gave; of a field in bytes also text with a unit.
 
         Raises:
             MachineError: If it is of another type or breaks the rule.
         """
+        if self.unit is Unit.BYTES and isinstance(value, str):
+            return self._size(name, value)
         match self.type:
             case FieldType.PAIRS | FieldType.CASTS:
                 return self._pairs(name, value)
@@ -133,7 +141,7 @@ class Spec:
                 return float(number)
 
     def parsed(self, name: str, text: str) -> Value:
-        """Return the value that `text` writes, as in `l1_bytes=0x40000` or `clock_hz=1.65e9`.
+        """Return the value that `text` writes: `l1_bytes=0x40000`, `l1_bytes=256KiB`, `clock_hz=1.65e9`.
 
         Pairs are written `E4M3*E5M2,E2M1*E2M1`.
 
@@ -150,14 +158,40 @@ class Spec:
         try:
             number = float(text)
         except ValueError:
-            self.refuse(name, text)
+            return self.checked(name, text)
         whole = self.type is FieldType.INTEGER and number.is_integer()
         return self.checked(name, int(number) if whole else number)
 
-    def refuse(self, name: str, value: object) -> NoReturn:
-        """Raise the error for a value that is not allowed."""
-        message = f"{name} must be {self.rule}, not {shown(value)}."
-        raise MachineError(message)
+    def refuse(
+        self, name: str, value: object, *, worth: Fraction | None = None, hint: str | None = None
+    ) -> NoReturn:
+        """Raise the error for a value that is not allowed.
+
+        Args:
+            name: The field's name.
+            value: What was given.
+            worth: How many bytes that is, if it is text with a unit.
+            hint: What would be valid, where that is not plain from the rule.
+        """
+        bytes_of_it = "" if worth is None else f", which is {_plain(worth)}"
+        message = f"{name} must be {self.rule}, not {shown(value)}{bytes_of_it}."
+        raise MachineError(message, hint=hint)
+
+    def _size(self, name: str, text: str) -> int:
+        """Return the bytes of text with a unit, as in `256KiB` or `1.5 MiB`."""
+        units = tuple(SIZE_UNITS)
+        valid = f"a size in bytes may have a unit of {', '.join(units)}, as in 256KiB"
+        size = size_of(text)
+        if size is None:
+            found = _SIZE.fullmatch(text)
+            alike = (
+                [] if found is None else [each for each in units if each[0] == found[2][0].upper()]
+            )
+            meant = "" if found is None or not alike else f"did you mean {found[1]}{alike[0]}? "
+            self.refuse(name, text, hint=f"{meant}{valid}")
+        if size.denominator != 1 or not self._allows(size.numerator):
+            self.refuse(name, text, worth=size)
+        return size.numerator
 
     def _allows(self, value: float) -> bool:
         if not self.least <= value <= self.most:
@@ -184,6 +218,14 @@ class Spec:
         return [[a, b] for family in MX_FAMILIES for a in family for b in family]
 
 
+def size_of(text: str) -> Fraction | None:
+    """Return the bytes of a size with a unit, as in `1.5MiB`; None if that is not what `text` is."""
+    found = _SIZE.fullmatch(text)
+    if found is None or found[2] not in SIZE_UNITS:
+        return None
+    return Fraction(found[1]) * SIZE_UNITS[found[2]]
+
+
 def shown(value: object) -> str:
     """Return a value as an error names it, cut where it is long."""
     if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
@@ -193,6 +235,10 @@ def shown(value: object) -> str:
     except ValueError:
         return f"such a {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def _plain(number: Fraction) -> str:
+    return str(number.numerator if number.denominator == 1 else float(number))
 
 
 def _items(value: object) -> list[object]:

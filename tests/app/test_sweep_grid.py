@@ -58,6 +58,34 @@ def test_a_range_of_integers_gives_numbers_to_a_field_that_takes_any() -> None:
     assert all(isinstance(value, float) for value in values)
 
 
+@pytest.mark.parametrize(
+    ("given", "sizes"),
+    [
+        ("1MiB,2MiB", (1 << 20, 1 << 21)),
+        (["1.5MiB", 65536], (3 << 19, 1 << 16)),
+        ("1MiB..3MiB:1MiB", (1 << 20, 2 << 20, 3 << 20)),
+        ("0..128KiB:65536", (0, 1 << 16, 1 << 17)),
+    ],
+)
+def test_sizes_may_have_binary_units(given: object, sizes: tuple[int, ...]) -> None:
+    assert make_grid(settings={"l2_bytes": given}).settings == {"l2_bytes": sizes}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"l2_bytes": "1MB,2MB"}, "not '1MB'"),
+        ({"l2_bytes": "1MiB,1024KiB"}, "must have each value once, but 1048576 comes twice"),
+        ({"l2_bytes": "1MiB..2MiB:1MB"}, "must have a range that goes up"),
+        ({"l2_bytes": "1MiB..2MiB:0.3KiB"}, "must have a range that goes up"),
+        ({"cores": "1..2KiB:1"}, "cores must be an integer"),
+    ],
+)
+def test_other_sizes_with_units_are_refused(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        make_grid(settings=settings)
+
+
 def test_machines_may_be_records() -> None:
     target = load_target("a5")
     (point,) = make_grid(machines=target).points()

@@ -240,6 +240,12 @@ def test_a_machine_that_is_not_there_is_refused(tmp_path: Path):
     [
         ("l1_bytes", "262144", 262144),
         ("l1_bytes", "0x40000", 262144),
+        ("l1_bytes", "256KiB", 262144),
+        ("l2_bytes", "1MiB", 1 << 20),
+        ("l2_bytes", " 1.5 MiB ", 3 << 19),
+        ("l2_bytes", "2GiB", 1 << 31),
+        ("l2_bytes", "0KiB", 0),
+        ("scale_beat_bytes", "0.0625KiB", 64),
         ("clock_hz", "1.5e9", 1_500_000_000),
         ("hbm_bytes_per_cycle", "1000", 1000.0),
         ("drain_row_cycles", "4.25", 4.25),
@@ -255,6 +261,51 @@ def test_a_setting_is_read_from_text(field: str, text: str, value: object):
     others = set(specs()) - {field}
     assert all(getattr(changed, other) == getattr(A5, other) for other in others)
     assert all(changed.provenance[other] == A5.provenance[other] for other in others)
+
+
+VALID = "a size in bytes may have a unit of KiB, MiB, GiB, as in 256KiB"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "hint"),
+    [
+        ("256KB", "'256KB'", f"did you mean 256KiB? {VALID}"),
+        ("1.5 mb", "'1.5 mb'", f"did you mean 1.5MiB? {VALID}"),
+        ("1G", "'1G'", f"did you mean 1GiB? {VALID}"),
+        ("4096bytes", "'4096bytes'", VALID),
+        ("KiB", "'KiB'", VALID),
+        ("-1KiB", "'-1KiB'", VALID),
+        ("1e3KiB", "'1e3KiB'", VALID),
+        ("much", "'much'", VALID),
+        ("17MiB", "'17MiB', which is 17825792", None),
+        ("0.3KiB", "'0.3KiB', which is 307.2", None),
+        ("1.01KiB", "'1.01KiB', which is 1034.24", None),
+    ],
+)
+def test_a_size_with_another_unit_is_refused_with_those_that_there_are(
+    tmp_path: Path, text: str, shown: str, hint: str | None
+):
+    message = f"l1_bytes must be an integer, 512 to 16777216, a multiple of 32, not {shown}."
+    with pytest.raises(MachineError) as caught:
+        A5.with_settings({"l1_bytes": text})
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+    error = refusal(tmp_path, f'inherit = "a5"\nl1_bytes = "{text}"\n')
+    assert (error.message, error.hint) == (message, hint)
+    assert error.span == Span(str(tmp_path / "mine.toml"), 2, 1, 2, 9)
+
+
+def test_a_file_gives_sizes_as_text_with_a_unit(tmp_path: Path):
+    mine = machine(tmp_path, 'inherit = "a5"\nl1_bytes = "256 KiB"\n[l2_bytes]\nvalue = "32MiB"\n')
+    assert (mine.l1_bytes, mine.l2_bytes) == (1 << 18, 1 << 25)
+    assert "\nvalue = 33554432\n" in mine.to_toml()
+    # A number that stands there as text is no size.
+    assert refusal(tmp_path, 'inherit = "a5"\nl1_bytes = "262144"\n').hint == VALID
+
+
+@pytest.mark.parametrize("field", ["cores", "flag_cycles", "clock_hz", "hbm_bytes_per_cycle"])
+def test_only_a_size_has_a_unit_of_bytes(field: str):
+    with pytest.raises(MachineError, match=f"^{field} must be a.* not '1KiB'"):
+        A5.with_settings({field: "1KiB"})
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "-1", "1e400", "nan", "0"])
