@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,19 @@ from ..sim.account.critical_walk import FLAG, FROM, TO
 from ..sim.account.critical_walk import RECORD as PATH_RECORD
 from ..sim.account.records import NONE
 from ..sim.decode import Role, flag_text
+from .run_analysis import MOST_SEGMENTS, short_source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     import numpy.typing as npt
 
     from ..codegen.isa.vocabulary import ClusterCore
     from ..sim.account.critical import CriticalPath
     from ..sim.account.records import Records
+
+MOST_PAIRS = 3
+"""How many pairs of lines a report shows of one flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,97 @@ class FlagWait:
             "cycles": self.cycles,
             "times": self.times,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What a pipe waited for one flag, wherever in the kernel.
+
+    Attributes:
+        waits: The same line by line, not empty, what cost most first.
+    """
+
+    waits: tuple[FlagWait, ...]
+
+    @property
+    def path_cycles(self) -> int:
+        """Of the critical path, those in which the flag was on its way."""
+        return sum(wait.path_cycles for wait in self.waits)
+
+    @property
+    def cycles(self) -> int:
+        """How long, all times together."""
+        return sum(wait.cycles for wait in self.waits)
+
+    @property
+    def times(self) -> int:
+        """How often."""
+        return sum(wait.times for wait in self.waits)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the sums as plain values."""
+        first = self.waits[0]
+        return {
+            "core": first.core.name,
+            "pipe": first.pipe.name,
+            "flag": first.flag,
+            "path_cycles": self.path_cycles,
+            "cycles": self.cycles,
+            "times": self.times,
+            "pairs_of_lines": len(self.waits),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the sum and below it, where there are several, the pairs of lines that cost most."""
+        first = self.waits[0]
+        name = f"{first.core.name:<5} {first.pipe.name:<5}{first.flag}"
+        if len(self.waits) == 1:
+            yield _row(name, self, _places(first))
+            return
+        yield _row(name, self, f"{len(self.waits)} pairs of lines:")
+        for wait in self.waits[:MOST_PAIRS]:
+            yield _row("", wait, f"  {_places(wait)}")
+        rest = self.waits[MOST_PAIRS:]
+        if rest:
+            yield _row("", Flag(rest), f"  {len(rest)} more")
+
+
+def flags_of(waits: Iterable[FlagWait]) -> tuple[Flag, ...]:
+    """Return the waits flag by flag: those with most of the critical path first, then the longest.
+
+    Args:
+        waits: In the order of :func:`flag_waits`.
+    """
+    found: defaultdict[tuple[object, ...], list[FlagWait]] = defaultdict(list)
+    for wait in waits:
+        found[wait.core, wait.pipe, wait.flag].append(wait)
+    flags = [Flag(tuple(each)) for each in found.values()]
+    return tuple(sorted(flags, key=lambda flag: (-flag.path_cycles, -flag.cycles)))
+
+
+def flag_lines(flags: Sequence[Flag], most: int = MOST_SEGMENTS) -> Iterator[str]:
+    """Yield the flags that cost most as a table; nothing if there are none."""
+    if not flags:
+        return
+    yield "waits for flags, all cores   on path    cycles   times  at line, set at line"
+    for flag in flags[:most]:
+        yield from flag.lines()
+    rest = [wait for flag in flags[most:] for wait in flag.waits]
+    if rest:
+        yield _row(f"{'':<11}{len(flags) - most} more", Flag(tuple(rest)), "")
+
+
+def _row(name: str, sums: Flag | FlagWait, places: str) -> str:
+    numbers = f"{sums.path_cycles:>9,} {sums.cycles:>9,} {sums.times:>7,}"
+    return f"{name:<27}{numbers}  {places}".rstrip()
+
+
+def _places(wait: FlagWait) -> str:
+    """Return the line that waits and the one that sets, whose file is told if it is another one."""
+    at, set_at = short_source(wait.source), short_source(wait.set_by)
+    if set_at.rpartition(":")[0] == at.rpartition(":")[0]:
+        set_at = set_at.rpartition(":")[-1]
+    return f"{at}, {set_at}"
 
 
 def flag_waits(records: Records, path: CriticalPath) -> tuple[FlagWait, ...]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..ir.target import Target
     from ..traces.bundle import Bundle
-    from .api import Result
+    from .result import Result
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def run_bundle(bundle: Bundle, title: str, *, timing_only: bool = False) -> Resu
     """
     executable, target = _what_ran(title, bundle)
     options = bundle.options
-    return run(
+    result = run(
         executable,
         given_inputs(bundle.inputs),
         entry=options.get("entry"),
@@ -118,6 +118,7 @@ def run_bundle(bundle: Bundle, title: str, *, timing_only: bool = False) -> Resu
         sum=options.get("sum", "group"),
         cube="numba" if timing_only else options.get("cube", "numba"),
     )
+    return replace(result, dims=options.get("dims") or {})
 
 
 def program_of(text: str) -> Program:

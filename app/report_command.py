@@ -11,7 +11,7 @@ from ..sim.account.records import COLUMNS, Cause
 from ..traces.bundle import is_bundle, load_bundle
 from ..traces.containers import is_container
 from .core_places import labels
-from .flag_waits import flag_waits
+from .flag_waits import flag_lines, flag_waits, flags_of
 from .replay import program_of, run_bundle
 from .run_analysis import MOST_SEGMENTS, Analysis, path_words, short_source
 from .run_changes import Changes
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..sim.account.critical import Segment
-    from .api import Result
     from .flag_waits import FlagWait
     from .pipe_shares import PipeShare
+    from .result import Result
     from .run_command import RunOptions
 
 
@@ -98,6 +98,7 @@ class LongReport:
                 for each in self.stretches
             ],
             "warnings": [str(warning) for warning in simulation.warnings],
+            "flags": [flag.as_json() for flag in flags_of(self.waits)],
             "flag_waits": [wait.as_json() for wait in self.waits],
             "moved_bytes": dict(simulation.moved),
             "tasks": [
@@ -167,22 +168,9 @@ class LongReport:
             ).rstrip()
 
     def _flags(self) -> Iterator[str]:
-        if not self.waits:
-            return
-        yield ""
-        yield "waits for flags, all cores   on path    cycles   times  at line, set at line"
-        for wait in self.waits[:MOST_SEGMENTS]:
-            file, at = short_source(wait.source), short_source(wait.set_by)
-            if at.split(":")[0] == file.split(":")[0]:
-                at = at.rsplit(":")[-1]
-            yield (
-                f"{wait.core.name:<5} {wait.pipe.name:<5}{wait.flag:<16}{wait.path_cycles:>9,} "
-                f"{wait.cycles:>9,} {wait.times:>7,}  {file}, {at}"
-            )
-        if len(self.waits) > MOST_SEGMENTS:
-            rest = self.waits[MOST_SEGMENTS:]
-            on_path, cycles = (sum(getattr(w, n) for w in rest) for n in ("path_cycles", "cycles"))
-            yield f"      {f'{len(rest)} more':<21}{on_path:>9,} {cycles:>9,}"
+        if self.waits:
+            yield ""
+            yield from flag_lines(flags_of(self.waits))
 
     def _traffic(self) -> Iterator[str]:
         moved = self.result.simulation.moved

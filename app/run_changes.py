@@ -20,7 +20,7 @@ class Changes:
     """What was changed.
 
     Attributes:
-        params: Sizes of the kernel file, by parameter.
+        params: Sizes of the kernel file that were given, by parameter.
         settings: Fields of the machine.
         warm: Whether inputs lay in the second-level cache.
     """
@@ -31,9 +31,12 @@ class Changes:
 
     @staticmethod
     def of_bundle(options: Mapping[str, Any]) -> Changes:
-        """Return what a bundle says of itself; it keeps all parameters, changed or not."""
+        """Return what a bundle says of itself.
+
+        Bundles of older versions do not say which of their parameters were given; then all of them count.
+        """
         return Changes(
-            params=options.get("params") or {},
+            params=options.get("given", options.get("params")) or {},
             settings=options.get("settings") or {},
             warm=bool(options.get("warm", False)),
         )

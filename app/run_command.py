@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ..ir.core import Function
     from ..sim.progress import Progress
-    from .api import Result
+    from .result import Result
 
 CHECKS, SUM, CUBE, RULE = "error", "group", "numba", "exact"
 """What checks, order of summation, multiplier and rule of comparison are when nothing is said."""
@@ -114,7 +114,9 @@ def run_kernel(options: RunOptions, progress: Progress = SILENT) -> RunReport:
     about = {
         "kernel": options.kernel.name,
         "seed": seed,
-        "params": {} if source is None else {**source.params, **source.dims},
+        "params": {} if source is None else dict(source.params),
+        "dims": {} if source is None else dict(source.dims),
+        "given": dict(options.params),
         "settings": dict(options.settings),
         "rule": rule,
         "golden": None if options.golden is None else options.golden.name,

@@ -16,6 +16,7 @@ from scalebox.ir.core import Program
 from scalebox.traces.bundle import Bundle, load_bundle, save_bundle
 
 from .shown import answer
+from .test_dynamic_dims import TEXT
 
 Shown = pytest.CaptureFixture[str]
 FORMS = ("run", "run.hrry")
@@ -52,6 +53,52 @@ def test_a_replay_gives_the_same_bytes_and_leaves_the_same_bundle(
     again = "again" + Path(form).suffix
     assert main(["run", form, "--out", again]) == 0
     assert files(Path(again)) == before
+
+
+def header(shown: str) -> list[str]:
+    """Return what a report says before its verdict, but for what ran."""
+    head, _, rest = shown.partition("\n\n")
+    return [
+        *head.splitlines()[1:],
+        *(line for line in rest.splitlines() if line.startswith("dims")),
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("more", [(), ("--param", "N=64", "--set", "l2_bytes=1MiB", "--warm")])
+def test_the_header_tells_what_was_set_as_that_of_the_run_did(
+    form: str, more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+) -> None:
+    """Of the kernel's sizes, one has a value of its own, and two must be given."""
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").write_text(TEXT)
+    given = ("--param", "M=32", "--param", "K=16", *more)
+    assert main(["run", "kernel.py", *given, "--out", form]) == 0
+    first = header(capsys.readouterr().out)
+    assert first == ["with     " + " ".join(given), "dims     K = 16, M = 32"]
+    assert main(["run", form]) == 0
+    assert header(capsys.readouterr().out) == first
+    assert main(["report", form]) == 0
+    assert header(capsys.readouterr().out) == first[:1]
+    assert main(["run", form, "--json"]) == 0
+    found = answer(capsys)
+    assert list(found["params"]) == ["M", "K", "N"][: 2 + bool(more)]
+    assert found["dims"] == {"K": 16, "M": 32}
+    assert load_bundle(Path(form)).options["params"] == {"N": 64 if more else 32}
+
+
+def test_a_bundle_of_an_older_version_tells_all_of_its_parameters(
+    kernel: Callable[..., str], capsys: Shown
+) -> None:
+    assert main(["run", kernel(), "--out", "run"]) == 0
+    bundle = load_bundle(Path("run"))
+    options = {
+        name: value for name, value in bundle.options.items() if name not in ("given", "dims")
+    }
+    save_bundle(Path("old"), replace(bundle, options={**options, "params": {"M": 32}}))
+    capsys.readouterr()
+    assert main(["run", "old"]) == 0
+    assert header(capsys.readouterr().out) == ["with     --param M=32"]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from scalebox.app.cli import main
+from scalebox.app.flag_waits import FlagWait, flag_lines, flags_of
+from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
 
 from .shown import answer
 
@@ -103,6 +105,50 @@ def test_the_path_crosses_every_flag_of_a_chain_and_none_of_a_pipe_that_waits_as
     crossed = {each["pipe"]: each["path_cycles"] for each in waits if each["path_cycles"]}
     assert crossed["M"] == crossed["FIX"] == crossed["MTE1"] == 17
     assert sum(each["path_cycles"] for each in waits) == 3 * 17
+
+
+def test_every_flag_has_the_sums_of_its_lines(report: dict[str, Any]) -> None:
+    named = ("core", "pipe", "flag")
+    found = [tuple(each[key] for key in named) for each in report["flags"]]
+    assert len(set(found)) == len(found)
+    assert report["flags"] == sorted(
+        report["flags"], key=lambda each: (-each["path_cycles"], -each["cycles"])
+    )
+    for flag, name in zip(report["flags"], found, strict=True):
+        own = [each for each in report["flag_waits"] if tuple(each[key] for key in named) == name]
+        assert flag["pairs_of_lines"] == len(own)
+        for key in ("path_cycles", "cycles", "times"):
+            assert flag[key] == sum(each[key] for each in own)
+
+
+def wait(flag: str, at: int, set_at: int, path: int, cycles: int, times: int = 1) -> FlagWait:
+    source = f"some/folder/kernel.py:{at}:9"
+    return FlagWait(
+        ClusterCore.AIC, Pipe.MTE1, flag, source, f"kernel.py:{set_at}:5", path, cycles, times
+    )
+
+
+def test_a_flag_is_a_line_with_the_pairs_of_lines_that_cost_most_below_it() -> None:
+    waits = [
+        wait("M->MTE1 0", 78, 100, 10, 20, 2),
+        wait("MTE2->MTE1 0", 32, 24, 0, 5000, 32),
+        wait("M->MTE1 0", 78, 81, 0, 4000, 30),
+        wait("M->MTE1 0", 81, 100, 0, 1500),
+        wait("M->MTE1 0", 82, 100, 0, 300),
+        wait("M->MTE1 0", 83, 100, 0, 200),
+        wait("M->MTE1 1", 78, 81, 0, 7, 3),
+    ]
+    assert list(flag_lines(flags_of(waits), 2)) == [
+        "waits for flags, all cores   on path    cycles   times  at line, set at line",
+        "AIC   MTE1 M->MTE1 0              10     6,020      35  5 pairs of lines:",
+        "                                  10        20       2    kernel.py:78, 100",
+        "                                   0     4,000      30    kernel.py:78, 81",
+        "                                   0     1,500       1    kernel.py:81, 100",
+        "                                   0       500       2    2 more",
+        "AIC   MTE1 MTE2->MTE1 0            0     5,000      32  kernel.py:32, 24",
+        "           1 more                  0         7       3",
+    ]
+    assert list(flag_lines(())) == []
 
 
 @pytest.mark.parametrize(

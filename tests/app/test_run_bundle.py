@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import scalebox
-from scalebox.app.api import Result
 from scalebox.app.cli import main
+from scalebox.app.result import Result
 from scalebox.codegen.isa.vocabulary import Pipe
 from scalebox.ir.core import Program
 from scalebox.ir.errors import InputError
