@@ -1,7 +1,8 @@
 """How every benchmark reports: a row a measurement, as a table for people or as JSON.
 
-The JSON is `{"machine": …, "rows": [{"name", "unit", "target", "figure", "ratio", "met", …}]}`.
-A `ratio` of 1 or more means that the target is met, whichever direction is better.
+The JSON is `{"machine": …, "rows": [{"name", "unit", "target", "figure", "ratio", "met", "disturbed", …}]}`.
+A `ratio` of 1 or more means that the target is met, whichever direction is better; target, ratio and
+`met` are null for a row that only informs. What was `disturbed` by other work should not be trusted.
 """
 
 import argparse
@@ -16,6 +17,9 @@ from pathlib import Path
 
 _NOTHING: Mapping[str, float | str] = {}
 
+MOST_SPREAD = 0.15
+"""A row whose middle try took so much longer than its best was disturbed by something else."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -24,7 +28,7 @@ class Row:
     Attributes:
         name: What was measured.
         unit: Unit of `target` and `figure`.
-        target: What must be reached.
+        target: What must be reached; None for what only informs.
         figure: What was measured.
         less_is_better: Whether `figure` must stay below `target` instead of reaching it.
         beside: Further figures that help to read this one.
@@ -32,15 +36,28 @@ class Row:
 
     name: str
     unit: str
-    target: float
+    target: float | None = None
     figure: float
     less_is_better: bool = False
     beside: Mapping[str, float | str] = field(default_factory=lambda: _NOTHING)
 
     @property
-    def ratio(self) -> float:
-        """How well the target is met; 1 is just met."""
+    def ratio(self) -> float | None:
+        """How well the target is met; 1 is just met. None without a target."""
+        if self.target is None:
+            return None
         return self.target / self.figure if self.less_is_better else self.figure / self.target
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without one."""
+        return None if self.ratio is None else self.ratio >= 1
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something else kept the machine busy, so that the row is worth little."""
+        spread = self.beside.get("spread", 0)
+        return not isinstance(spread, str) and spread > MOST_SPREAD
 
     def as_json(self) -> dict[str, object]:
         """Return the row as plain values."""
@@ -50,19 +67,21 @@ class Row:
             "target": self.target,
             "figure": self.figure,
             "ratio": self.ratio,
-            "met": self.ratio >= 1,
+            "met": self.met,
+            "disturbed": self.disturbed,
         }
         return own | dict(self.beside)
 
     def as_text(self) -> str:
         """Return the row as a line of a table."""
-        sign = "<=" if self.less_is_better else ">="
         beside = "".join(f"  {name} {_short(value)}" for name, value in self.beside.items())
-        verdict = "met" if self.ratio >= 1 else "MISSED"
-        return (
-            f"{self.name:<28} {self.figure:>10.3g} {self.unit:<7} {sign} {self.target:<6g} "
-            f"ratio {self.ratio:<6.3g} {verdict}{beside}"
-        )
+        beside += "  DISTURBED" * self.disturbed
+        line = f"{self.name:<28} {self.figure:>10.3g} {self.unit:<7}"
+        if self.ratio is None:
+            return f"{line}{beside}".rstrip()
+        sign = "<=" if self.less_is_better else ">="
+        verdict = "met" if self.met else "MISSED"
+        return f"{line} {sign} {self.target:<6g} ratio {self.ratio:<6.3g} {verdict}{beside}"
 
 
 @dataclass(frozen=True)
@@ -139,8 +158,15 @@ class Times:
             beside={"spread": self.spread} | beside,
         )
 
+    def alone(self, name: str, **beside: float | str) -> Row:
+        """Return the row of seconds that nothing is demanded of."""
+        own = {"spread": self.spread} | beside
+        return Row(name=name, unit="s", figure=self.best, less_is_better=True, beside=own)
 
-def interleaved(*works: Callable[[], object], tries: int, rest: float = 0) -> list[Times]:
+
+def interleaved(
+    *works: Callable[[], object], tries: int, rest: float = 0, warm: bool = False
+) -> list[Times]:
     """Measure works that take turns, so that they share what disturbs them.
 
     The first run of each, which may have to compile, does not count.
@@ -148,10 +174,11 @@ def interleaved(*works: Callable[[], object], tries: int, rest: float = 0) -> li
     Args:
         works: What is measured.
         tries: How often.
+        warm: Whether nothing is left to be compiled or read for the first time, so that it does.
         rest: Seconds of pause before each try. Threads of OpenBLAS look out for more work for a while
             after a product, and take a core for it.
     """
-    for work in works:
+    for work in works if not warm else ():
         work()
     walls: list[list[float]] = [[] for _ in works]
     cpus: list[list[float]] = [[] for _ in works]

@@ -1,14 +1,15 @@
-"""How fast Scalebox is, each row beside what it must reach; four minutes on two quiet cores.
+"""How fast Scalebox is, each row beside what it must reach; seven minutes on two quiet cores.
 
     python benchmarks/speed.py                                 every row
     python benchmarks/speed.py --only matmul --only timing     some kinds of them
     python benchmarks/speed.py --json                          the same for a program
     python benchmarks/speed.py --table                         writes them into docs/performance.md too
+    python benchmarks/speed.py --only waits --table            writes how long a run takes there, no other
     python benchmarks/speed.py --plot docs/speed-growth.svg    draws how times grow with the work too
 
 Rows come as they are measured, the long ones last. What they compare takes turns in this one run,
-the best try of each side counts, and `spread` is how much longer the middle one took; a large
-spread means that something else kept the machine busy. A row that cannot be measured ends the run.
+the best try of each side counts, and `spread` is how much longer the middle one took; where it is
+large, something else kept the machine busy, and the row is marked as disturbed. A row that cannot be measured ends the run.
 """
 
 import json
@@ -25,23 +26,31 @@ import speed_matmul
 import speed_plot
 import speed_start
 import speed_sweep
+import speed_waits
 from rows import Row, json_parser, machine
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
-BLOCK = re.compile(r"(?<=<!-- speed -->\n).*(?=<!-- end of speed -->)", re.DOTALL)
+WAITS = "waits"
 # These would force a kernel on OpenBLAS; it shall choose its own.
 FORCED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 NUMERICS_TRIES = 9
+
+
+def block(name: str) -> re.Pattern[str]:
+    """Return what finds the part of the page that is written anew."""
+    return re.compile(rf"(?<=<!-- {name} -->\n).*(?=<!-- end of {name} -->)", re.DOTALL)
+
 
 Measure = Callable[[], Sequence[Row]]
 
 
 class Session:
-    """One run of the program: what can be measured, and the growths that a picture needs."""
+    """One run of the program: what can be measured, and what a picture and a table of their own need."""
 
     def __init__(self) -> None:
         """Begin with nothing measured."""
         self.growths: list[speed_growth.Growth] = []
+        self.waits: list[speed_waits.Wait] = []
 
     def kinds(self) -> Mapping[str, Measure]:
         """Return what is measured, by name, in the order in which that happens."""
@@ -57,11 +66,16 @@ class Session:
             "sweep": speed_sweep.sweep_rows,
             "cold": lambda: [speed_start.cold_row()],
             "growth": self._growth_rows,
+            WAITS: self._wait_rows,
         }
 
     def _growth_rows(self) -> list[Row]:
         self.growths = speed_growth.growths()
         return [growth.row() for growth in self.growths]
+
+    def _wait_rows(self) -> list[Row]:
+        self.waits = speed_waits.waits()
+        return [wait.row() for wait in self.waits]
 
 
 def _numerics_rows() -> list[Row]:
@@ -81,18 +95,40 @@ def markdown(rows: Sequence[Row], where: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        sign = "≤" if row.less_is_better else "≥"
         beside = ", ".join(f"{name} {_cell(value)}" for name, value in row.beside.items())
-        cells = [row.name, f"{sign} {row.target:.4g}", f"{row.figure:.3g}", row.unit]
-        verdict = f"{row.ratio:.2f}" if row.ratio >= 1 else f"**{row.ratio:.2f}**"
-        lines.append(f"| {' | '.join([*cells, verdict, beside])} |")
+        cells = [row.name, _demand(row), f"{row.figure:.3g}", row.unit, _verdict(row), beside]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _demand(row: Row) -> str:
+    sign = "≤" if row.less_is_better else "≥"
+    return "" if row.target is None else f"{sign} {row.target:.4g}"
+
+
+def _verdict(row: Row) -> str:
+    """Return the ratio, in bold where the target is missed, and whether nobody should trust it."""
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    told = f"**{ratio}**" if row.met is False else ratio
+    return f"{told} disturbed".strip() if row.disturbed else told
 
 
 def _cell(value: float | str) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def write_tables(rows: Sequence[Row], waits: Sequence[speed_waits.Wait], where: str) -> None:
+    """Write the tables of the page anew: that of waits, and that of the other rows if there are any."""
+    page = PAGE.read_text(encoding="utf-8")
+    names = {wait.row().name for wait in waits}
+    others = [row for row in rows if row.name not in names]
+    if waits:
+        page = block("waits").sub(lambda _: speed_waits.table(waits, where), page)
+    if others:
+        page = block("speed").sub(lambda _: markdown(others, where), page)
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def options_parser() -> ArgumentParser:
@@ -122,8 +158,8 @@ def main() -> None:
     chosen = options.only or list(session.kinds())
     if options.plot is not None and "growth" not in chosen:
         parser.error("--plot must go with the rows of growth: add --only growth")
-    if options.table and options.only:
-        parser.error("--table must go with all rows, not with --only")
+    if options.table and options.only and set(options.only) != {WAITS}:
+        parser.error(f"--table must go with all rows, or with --only {WAITS}, not with other kinds")
     forced = [name for name in FORCED if name in os.environ]
     if forced:
         parser.error(f"OpenBLAS must choose its own kernels: unset {', '.join(forced)}")
@@ -142,9 +178,7 @@ def main() -> None:
         document = {"machine": where, "rows": [row.as_json() for row in rows]}
         print(json.dumps(document, indent=2))
     if options.table:
-        page = PAGE.read_text(encoding="utf-8")
-        table = markdown(rows, where)
-        PAGE.write_text(BLOCK.sub(lambda _: table, page), encoding="utf-8")
+        write_tables(rows, session.waits, where)
     if options.plot is not None:
         drawn = speed_plot.picture(session.growths, speed_growth.SIZES)
         options.plot.write_text(drawn, encoding="utf-8")

@@ -50,6 +50,7 @@ def test_the_json_has_the_machine_and_the_rows(
             "figure": 4.0,
             "ratio": 4.0,
             "met": True,
+            "disturbed": False,
             "numpy_float64": 8.0,
         }
     ]
@@ -92,3 +93,30 @@ def test_a_time_that_is_allowed_is_met_below_it(rows: ModuleType) -> None:
     row = rows.Times(2.0, 2.5, 2.0).within("x", seconds=3.0, tasks=4)
     assert (row.figure, row.ratio, row.unit) == (2.0, 1.5, "s")
     assert row.beside == {"spread": 0.25, "tasks": 4}
+
+
+def test_a_row_without_a_target_only_informs(rows: ModuleType) -> None:
+    row = rows.Times(2.0, 2.5, 2.0).alone("golden 64^3", size=64)
+    told = row.as_json()
+    assert [told[name] for name in ("target", "ratio", "met", "figure")] == [None, None, None, 2.0]
+    assert row.beside == {"spread": 0.25, "size": 64}
+    for word in ("ratio", "met", "MISSED", "None"):
+        assert word not in row.as_text()
+
+
+@pytest.mark.parametrize(
+    ("beside", "disturbed"),
+    [({}, False), ({"spread": 0.15}, False), ({"spread": 0.16}, True), ({"tries": 1}, False)],
+)
+def test_a_row_of_tries_that_differ_much_is_disturbed(
+    rows: ModuleType, beside: dict[str, float], disturbed: bool
+) -> None:
+    row = rows.Row(name="x", unit="s", target=3.0, figure=2.0, beside=beside)
+    assert row.as_json()["disturbed"] is disturbed
+    assert ("DISTURBED" in row.as_text()) is disturbed
+
+
+def test_what_is_warm_has_no_run_that_does_not_count(rows: ModuleType) -> None:
+    done: list[str] = []
+    rows.interleaved(lambda: done.append("a"), tries=2, warm=True)
+    assert done == ["a"] * 2

@@ -195,10 +195,54 @@ def test_the_table_goes_into_the_page(
         "\n"
         "| what | must be | is | unit | ratio | |\n"
         "|---|---|---|---|---|---|\n"
-        "| g | ≥ 2 | 3 | x | 1.50 | spread 0.25, n 1,234 |\n"
+        "| g | ≥ 2 | 3 | x | 1.50 disturbed | spread 0.25, n 1,234 |\n"
         "| h | ≤ 2 | 4 | s | **0.50** |  |\n"
         "<!-- end of speed -->\nafter\n"
     )
+
+
+def wait(speed: ModuleType, what: str, size: int, best: float, middle: float) -> Any:
+    times = importlib.import_module("rows").Times(best, middle, best)
+    return speed.speed_waits.Wait(what, size, times)
+
+
+def test_how_long_a_run_takes_is_a_table_of_its_own(
+    few: Path, speed: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        wait(speed, "`scalebox run`", 64, 1.5, 1.52),
+        wait(speed, "golden", 64, 0.0123, 0.0124),
+        wait(speed, "`scalebox run`", 128, 12.34, 15.0),
+        wait(speed, "golden", 128, 101.6, 101.7),
+    ]
+    before = few.read_text()
+    few.write_text(before + "<!-- waits -->\nold\n<!-- end of waits -->\n")
+    monkeypatch.undo()
+    monkeypatch.setattr(speed, "PAGE", few)
+    monkeypatch.setattr(speed, "machine", lambda: "some host")
+    monkeypatch.setattr(speed.speed_waits, "waits", lambda: found)
+    called(speed, monkeypatch, "--only", "waits", "--table")
+    assert few.read_text() == before + (
+        "<!-- waits -->\n"
+        "Measured on: some host.\n"
+        "\n"
+        "| seconds for | 64³ | 128³ |\n"
+        "|---|---|---|\n"
+        "| `scalebox run` | 1.5 | 12, disturbed |\n"
+        "| golden | 0.012 | 102 |\n"
+        "<!-- end of waits -->\n"
+    )
+
+
+@pytest.mark.slow
+def test_all_that_a_run_waits_for_is_measured(speed: ModuleType) -> None:
+    found = speed.speed_waits.waits({256: 1, 512: 1})
+    names = [each.row().name for each in found]
+    assert names[: len(names) // 2] == [
+        name.replace("512", "256") for name in names[len(names) // 2 :]
+    ]
+    assert {"scalebox run, 512^3", "golden, 512^3", "compiling, 256^3"} <= set(names)
+    assert all(each.row().met is None and each.row().figure > 0 for each in found)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +250,7 @@ def test_the_table_goes_into_the_page(
     [
         (["--only", "fast"], "invalid choice: 'fast'"),
         (["--only", "good", "--plot", "x.svg"], "--plot must go with the rows of growth"),
-        (["--only", "good", "--table"], "--table must go with all rows"),
+        (["--only", "good", "--table"], "--table must go with all rows, or with --only waits"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_measured(
@@ -235,9 +279,10 @@ def test_the_page_has_one_place_for_the_table_and_shows_the_picture(
     speed: ModuleType, root: Path
 ) -> None:
     text = speed.PAGE.read_text(encoding="utf-8")
-    (table,) = speed.BLOCK.findall(text)
-    assert speed.BLOCK.sub("", text).count("speed -->") == 2
-    assert table.startswith("Measured on: ")
+    for name in ("speed", "waits"):
+        (table,) = speed.block(name).findall(text)
+        assert speed.block(name).sub("", text).count(f"{name} -->") == 2
+        assert table.startswith("Measured on: ")
     assert "](speed-growth.svg)" in text
     assert ET.parse(root / "docs" / "speed-growth.svg").getroot().tag.endswith("svg")
 
