@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
+from contextlib import suppress
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +27,7 @@ from .cli_options import (
     USAGE,
     AsJson,
     CheckChoice,
+    Command,
     Entry,
     Inputs,
     Kernel,
@@ -45,6 +46,7 @@ from .cli_options import (
     print_answer,
     print_json,
 )
+from .cli_streams import CLOSED, OutputError, guarded_streams
 from .cli_sweep import sweep
 
 if TYPE_CHECKING:
@@ -72,11 +74,12 @@ app = typer.Typer(
 
 
 @app.command(
+    cls=Command,
     epilog=example(
         "scalebox run examples/mx_matmul.py --param K=2048 --set l2_miss_cycles=600",
         "scalebox run examples/mx_matmul.py --out matmul.hrry",
         "scalebox run matmul.hrry",
-    )
+    ),
 )
 def run(
     kernel: Annotated[
@@ -185,11 +188,12 @@ def run(
 
 
 @app.command(
+    cls=Command,
     epilog=example(
         "scalebox compile examples/mx_matmul.py -o matmul.sbx",
         "scalebox run matmul.sbx",
         "scalebox compile examples/mx_matmul.py --diff BlockMxScaleTensorViews",
-    )
+    ),
 )
 def compile(  # noqa: A001 - the name of the command
     kernel: Kernel,
@@ -257,7 +261,7 @@ def compile(  # noqa: A001 - the name of the command
         print(answer.text, end="")
 
 
-@app.command(epilog=example("scalebox disasm examples/mx_matmul.py"))
+@app.command(cls=Command, epilog=example("scalebox disasm examples/mx_matmul.py"))
 def disasm(
     file: Annotated[
         Path,
@@ -274,11 +278,12 @@ def disasm(
 
 
 @app.command(
+    cls=Command,
     epilog=example(
         "scalebox run examples/mx_matmul.py --out run1",
         "scalebox compare run1/outputs.npz run1/golden.npz --rule ulp:1",
         "scalebox compare run1 run1/golden.npz --plot map.png",
-    )
+    ),
 )
 def compare(
     actual: Annotated[
@@ -310,7 +315,10 @@ def compare(
     raise typer.Exit(OK if report.comparison else MISMATCH)
 
 
-@app.command(epilog=example("scalebox run examples/mx_matmul.py --out run1", "scalebox show run1"))
+@app.command(
+    cls=Command,
+    epilog=example("scalebox run examples/mx_matmul.py --out run1", "scalebox show run1"),
+)
 def show(
     place: Annotated[
         Path,
@@ -326,11 +334,12 @@ def show(
 
 
 @app.command(
+    cls=Command,
     epilog=example(
         "scalebox report examples/mx_matmul.py --param K=4096 --warm",
         "scalebox run examples/mx_matmul.py --out run1",
         "scalebox report run1 --json",
-    )
+    ),
 )
 def report(
     place: Annotated[
@@ -379,22 +388,25 @@ def report(
 
 
 app.command(
+    cls=Command,
     epilog=example(
         "scalebox sweep examples/mx_matmul.py --set gm_port_bytes_per_cycle=64,128",
         "scalebox sweep examples/mx_matmul.py --param K=1024,4096 --csv",
-    )
+    ),
 )(sweep)
 app.command(
+    cls=Command,
     epilog=example(
         "scalebox cosim examples/mx_matmul.py",
         "scalebox cosim examples/mx_matmul.py --set scale_beat_bytes=8 --json",
-    )
+    ),
 )(cosim)
 app.command(
+    cls=Command,
     epilog=example(
         "scalebox rtl -o build/rtl",
         "scalebox rtl -o build/rtl --unit dot",
-    )
+    ),
 )(rtl)
 
 
@@ -408,37 +420,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What follows the command's name; by default that of this process.
     """
     gc.set_threshold(_NEW_OBJECTS)
-    try:
-        status = _run(None if arguments is None else list(arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_output()
-        return BROKEN_PIPE
+    with guarded_streams() as has_output:
+        try:
+            if not has_output:
+                raise OutputError(CLOSED)
+            status = _call(None if arguments is None else list(arguments))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            return BROKEN_PIPE
+        except UserError as error:
+            if AS_JSON in (sys.argv[1:] if arguments is None else arguments):
+                with suppress(OutputError):
+                    print_json(error_as_json(error))
+            _tell(error.render())
+            return MISMATCH if isinstance(error, _KERNEL_FAULTS) else USAGE
+        except MemoryError as error:
+            _tell(f"Error: This must fit into memory, which it does not: {error}")
+            return USAGE
     return status
 
 
-def _run(arguments: list[str] | None) -> int:
+def _tell(problem: str) -> None:
+    """Print a problem after what was printed before, if that can be."""
+    with suppress(OutputError, BrokenPipeError):
+        sys.stdout.flush()
+    print(problem, file=sys.stderr)
+
+
+def _call(arguments: list[str] | None) -> int:
     try:
         app(args=arguments, prog_name="scalebox")
     except SystemExit as done:
         if isinstance(done.__context__, BrokenPipeError):  # typer has made it its own exit
             raise done.__context__ from None
         return done.code if isinstance(done.code, int) else OK
-    except UserError as error:
-        if AS_JSON in (sys.argv[1:] if arguments is None else arguments):
-            print_json(error_as_json(error))
-        sys.stdout.flush()
-        print(error.render(), file=sys.stderr)
-        return MISMATCH if isinstance(error, _KERNEL_FAULTS) else USAGE
-    except MemoryError as error:
-        sys.stdout.flush()
-        print(f"Error: This must fit into memory, which it does not: {error}", file=sys.stderr)
-        return USAGE
     return OK
-
-
-def _drop_output() -> None:
-    """Let nothing more be written, so that Python's own flush at exit has nothing to complain of."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

@@ -7,11 +7,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..ir.errors import UserError
+
+
+class Command(TyperCommand):
+    """A command whose options of one value may be given once: which of two holds, nobody would see."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, as typer does.
+
+        Raises:
+            typer.BadParameter: For an option that is given again.
+        """
+        *_, found = self.make_parser(ctx).parse_args(list(args))
+        seen: set[str] = set()
+        options: list[Any] = list(found)
+        for option in options:
+            if option.param_type_name != "option" or option.multiple or option.is_flag:
+                continue
+            if option.name in seen:
+                message = f"{max(option.opts, key=len)} must be given once, not several times"
+                raise typer.BadParameter(message, ctx=ctx)
+            seen.add(option.name)
+        return super().parse_args(ctx, args)
 
 
 def example(*lines: str) -> str:
@@ -145,13 +168,16 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         print("\n".join(answer.lines()))
 
 
-def pairs(given: Sequence[str] | None, option: str, *, once: bool = False) -> dict[str, str]:
+def pairs(given: Sequence[str] | None, option: str, *, several: bool = False) -> dict[str, str]:
     """Return name to value of an option that is given as `NAME=VALUE`, any number of times.
 
     Args:
         given: The values of the option.
         option: What it is called.
-        once: Whether each name may come once only; else the last one holds.
+        several: Whether a value may be several ones.
+
+    Raises:
+        typer.BadParameter: For another form, and for a name that comes again.
     """
     found: dict[str, str] = {}
     for text in given or ():
@@ -159,8 +185,12 @@ def pairs(given: Sequence[str] | None, option: str, *, once: bool = False) -> di
         if not (name and equals and value):
             message = f"{option} must be NAME=VALUE, not {text!r}"
             raise typer.BadParameter(message)
-        if once and name in found:
-            message = f"{option} must name {name} once, with all of its values, as in {name}=1,2,4"
+        if name in found:
+            message = f"{option} must name {name} once"
+            if several:
+                message += f", with all of its values, as in {name}=1,2,4"
+            else:
+                message += f", not with {found[name]} and again with {value}"
             raise typer.BadParameter(message)
         found[name] = value
     return found

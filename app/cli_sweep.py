@@ -78,7 +78,8 @@ def sweep(
         raise typer.BadParameter(message)
     if checks is not None:
         check_choice("--checks", checks, (each.value for each in Checks))
-    grid = make_grid(pairs(param, "--param", once=True), machine, pairs(set_, "--set", once=True))
+    params, fields = pairs(param, "--param", several=True), pairs(set_, "--set", several=True)
+    grid = make_grid(params, machine, fields)
     settings = RunSettings(
         kernel=kernel,
         functional=functional,

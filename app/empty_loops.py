@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..ir.errors import IRValueError
 from ..ir.expr import BinaryExpr, Var
 from ..ir.interp import select_entry
 from ..ir.interp.scalars import evaluate_binary
@@ -15,12 +16,13 @@ from ..sim.account.loops import loops_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..ir.core import ForStmt
+    from ..ir.core import AssignStmt, ForStmt, Function, IfStmt
     from ..ir.errors import Span
     from ..ir.node import Expr
-    from .api import Result
+    from .result import Result
 
-CONSTANT, ARGUMENT = "its bounds are constants or parameters of the kernel file", "{} of the inputs"
+_CONSTANT = "its bounds are constants or parameters of the kernel file"
+_ARGUMENT = "{} of the inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def empty_loops(result: Result) -> EmptyLoops:
     if program is not None:
         entry = select_entry(program, result.entry)
         for function in program.functions.values():
-            looker = _Looker(result.inputs if function is entry else dict[str, Any]())
+            given = _constants_of(function, result.inputs) if function is entry else {}
+            looker = _Looker(given)
             looker.visit_function(function)
             for span, reason in looker.empty:
                 found.setdefault(_line(span), EmptyLoop(_place(span), reason))
@@ -82,13 +85,44 @@ def empty_loops(result: Result) -> EmptyLoops:
     return EmptyLoops(tuple(found.values()), others)
 
 
-class _Looker(IRVisitor):
-    """Finds loops of which the bounds are known."""
+def _constants_of(function: Function, inputs: Mapping[str, Any]) -> dict[str, int]:
+    """Return the integers among the inputs of a function that it assigns nothing else to."""
+    finder = _Assigned()
+    finder.visit_function(function)
+    return {
+        name: int(value)
+        for name, value in inputs.items()
+        if isinstance(value, int) and name not in finder.names
+    }
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
+
+class _Assigned(IRVisitor):
+    """Finds the names that are assigned."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def visit_assign_stmt(self, op: AssignStmt) -> None:
+        self.names.add(op.var.name_hint)
+
+    def visit_for_stmt(self, op: ForStmt) -> None:
+        self.names.add(op.loop_var.name_hint)
+        self.visit_children(op)
+
+
+class _Looker(IRVisitor):
+    """Finds loops of which the bounds are known, but for those behind a condition that does not hold."""
+
+    def __init__(self, known: Mapping[str, int]) -> None:
         self.known = known
         self.empty: list[tuple[Span, str]] = []
         self.has_others = False
+
+    def visit_if_stmt(self, op: IfStmt) -> None:
+        holds = self._value(op.condition, set())
+        for body, is_certain in ((op.then_body, holds != 0), (op.else_body, not holds)):
+            if body is not None and (holds is None or is_certain):
+                self.visit_stmt(body)
 
     def visit_for_stmt(self, op: ForStmt) -> None:
         used: set[str] = set()
@@ -101,18 +135,22 @@ class _Looker(IRVisitor):
             self.visit_children(op)
         else:
             values = ", ".join(f"{name} = {self.known[name]}" for name in sorted(used))
-            self.empty.append((op.span, ARGUMENT.format(values) if used else CONSTANT))
+            self.empty.append((op.span, _ARGUMENT.format(values) if used else _CONSTANT))
 
     def _value(self, expr: Expr, used: set[str]) -> int | None:
+        """Return a number if it is known, and add the names that it follows from to `used`."""
         match expr:
             case ConstInt(value=value):
                 return value
-            case Var(name_hint=name) if isinstance(self.known.get(name), int):
+            case Var(name_hint=name) if name in self.known:
                 used.add(name)
-                return int(self.known[name])
+                return self.known[name]
             case BinaryExpr(left=left, right=right):
                 a, b = self._value(left, used), self._value(right, used)
-                return None if a is None or b is None else int(evaluate_binary(expr, a, b))
+                try:
+                    return None if a is None or b is None else int(evaluate_binary(expr, a, b))
+                except IRValueError:
+                    return None  # a division by zero that the run did not come to
             case _:
                 return None
 

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy.typing as npt
 
 _ALIGNMENT = 64
 _FROM_ELSEWHERE = 2
 """What numpy's `isbuiltin` is for a dtype that another package has registered."""
+
+
+class NamelessFile:
+    """A file that no folder has, on Linux: it is gone with this process and those that map it.
+
+    That is so however they end, so that there is nothing to clean up.
+
+    Raises:
+        OSError: If none can be made.
+
+    Attributes:
+        path: Where other processes find it, as long as this one keeps it open.
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115 - it is open as long as it is needed
+        self.path = Path(f"/proc/{os.getpid()}/fd/{self._file.fileno()}")
+
+    def close(self) -> None:
+        """Let nobody find it any more."""
+        self._file.close()
 
 
 def write_shared(path: Path, value: object) -> None:

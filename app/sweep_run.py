@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..ir.target import Target
-    from .api import Result
+    from .result import Result
     from .sweep_grid import Point
     from .sweep_rows import SweepRow
 
@@ -114,29 +114,28 @@ class Workshop:
             self._kernel = params, loaded
         return self._kernel[1]
 
-    def prepare(self, group: int, params: Mapping[str, int], place: Path) -> None:
-        """Make the data of a group of runs, once for all processes.
+    def prepare(self, group: int, params: Mapping[str, int], place: Path) -> str | None:
+        """Make the data of a group of runs, once for all processes; return why they cannot have it, if so.
 
         Args:
             group: Its number.
             params: The sizes that its runs have in common.
-            place: The file in which they find them, or why it cannot be written.
+            place: The file in which they find it.
         """
         try:
             write_shared(place, self._data_of(group, params, None))
-            return
         except OSError as error:
-            problem = (
-                f"Data of {self.settings.title} must fit into a file in {place.parent} that the "
+            return (
+                f"Data of {self.settings.title} must fit into a file in {place.resolve().parent} that the "
                 f"processes of a sweep share: {error.strerror}; one job needs no such file"
             )
         except MemoryError as error:
-            problem = _too_large(error)
-        place.unlink(missing_ok=True)
-        self._data = group, Data(problem=problem)
-        write_shared(place, self._data[1])
+            return _too_large(error)
+        return None
 
-    def row(self, group: int, point: Point, place: Path | None = None) -> SweepRow:
+    def row(
+        self, group: int, point: Point, place: Path | None = None, problem: str | None = None
+    ) -> SweepRow:
         """Make a run.
 
         Args:
@@ -144,7 +143,10 @@ class Workshop:
             point: The run.
             place: The file of the group's data; without one they are made here, for the first run of a
                 group.
+            problem: Why there are none.
         """
+        if problem is not None:
+            return self._tried(point, lambda: Data(problem=problem)).row
         return self._tried(point, lambda: self._data_of(group, point.params, place)).row
 
     def early(self, group: int, point: Point, problem: str | None = None) -> Early:
@@ -159,7 +161,9 @@ class Workshop:
             data = self._data_of(group, params, None)
         except MemoryError as error:
             return Golden(problem=_too_large(error))
-        return Golden(None if data.golden is None else digest_of(data.golden), data.problem)
+        if data.golden is None:
+            return Golden(problem=data.problem)
+        return Golden(digest_of(data.golden), warnings=compare(data.golden, data.golden).warnings)
 
     def _tried(self, point: Point, data: Callable[[], Data]) -> Early:
         """Make a run on its machine, or find out why it cannot be made."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from numba.core import config as numba_config
-
+from ..ir.checked_numba import numba
+from .shared_arrays import NamelessFile
 from .sweep_rows import RowStatus, SweepRow, unfinished
 from .sweep_verdicts import Early, Golden
 from .worker_pool import Died, WorkerPool, free_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
 
     from .sweep_grid import Grid, Point
     from .sweep_run import Workshop
@@ -32,12 +32,10 @@ class Group:
     Attributes:
         number: Its number.
         points: Its runs.
-        place: The file of what they have in common; None where each process makes it itself.
     """
 
     number: int
     points: tuple[Point, ...]
-    place: Path | None = None
 
 
 class Work(Enum):
@@ -57,16 +55,19 @@ class Task:
         work: What.
         group: For which group.
         point: For which run of it, if it is a run.
-        problem: Why its group has no golden, if that is known.
+        place: The file of what the group has in common; None where each process makes it itself.
+        problem: Why its group has no data or no golden, if that is known.
     """
 
     work: Work
     group: Group
     point: Point | None = None
+    place: Path | None = None
     problem: str | None = None
 
 
-Answer: TypeAlias = "SweepRow | Early | Golden | None"
+Answer: TypeAlias = "SweepRow | Early | Golden | str | None"
+"""A row, or what comes before one; of what runs have in common, why they cannot have it."""
 
 
 def groups_of(grid: Grid) -> list[Group]:
@@ -90,7 +91,8 @@ def side_by_side(
     The first run is made before there are others: they begin as copies of this process, and so find
     everything loaded and compiled that a run needs, and the inputs of the first group. Golden of these is
     made by one of them, beside the runs. What later groups have in common goes from the process that makes
-    it to the others by files, which they map.
+    it to the others by files, which they map. These have no names, so that nothing is left over of a sweep
+    that is killed.
 
     Args:
         workshop: That of this process.
@@ -99,30 +101,28 @@ def side_by_side(
         tick: What is called a few times a second.
     """
     first = workshop.early(0, groups[0].points[0])
-    with TemporaryDirectory(prefix="scalebox-sweep-") as folder:
-        queue = _Queue(groups, Path(folder), first, shares=workshop.settings.functional)
-        yield from queue.known()
-        jobs = max(1, min(jobs, queue.runs))
-        pool = WorkerPool[Task, Answer](
-            jobs, lambda task: _do(workshop, task), lambda: _share_cores(jobs)
-        )
-        with pool:
-            while queue.is_open:
-                while pool.idle and (task := queue.take()) is not None:
-                    pool.give(task)
-                for task, answer in pool.answers(_TICK_SECONDS):
-                    if isinstance(answer, Died):
-                        queue.lose(task, answer)
-                    else:
-                        queue.finish(task, answer)
-                    yield from queue.known()
-                tick()
+    queue = _Queue(groups, first, shares=workshop.settings.functional)
+    yield from queue.known()
+    jobs = max(1, min(jobs, queue.runs))
+    pool = WorkerPool[Task, Answer](
+        jobs, lambda task: _do(workshop, task), lambda: _share_cores(jobs)
+    )
+    with closing(queue), pool:
+        while queue.is_open:
+            while pool.idle and (task := queue.take()) is not None:
+                pool.give(task)
+            for task, answer in pool.answers(_TICK_SECONDS):
+                if isinstance(answer, Died):
+                    queue.lose(task, answer)
+                else:
+                    queue.finish(task, answer)
+            yield from queue.known()
+            tick()
 
 
 def _share_cores(jobs: int) -> None:
     """Let compiled code of this process use as many threads as it has cores for itself."""
-    untyped: Any = numba_config
-    untyped.NUMBA_NUM_THREADS = max(1, free_cores() // jobs)
+    numba.config.NUMBA_NUM_THREADS = max(1, free_cores() // jobs)
 
 
 def _do(workshop: Workshop, task: Task) -> Answer:
@@ -132,12 +132,11 @@ def _do(workshop: Workshop, task: Task) -> Answer:
         params = group.points[0].params
         if task.work is Work.GOLDEN:
             return workshop.golden(group.number, params)
-        assert group.place is not None, "only what goes to a file is a task of its own"
-        workshop.prepare(group.number, params, group.place)
-        return None
+        assert task.place is not None, "only what goes to a file is a task of its own"
+        return workshop.prepare(group.number, params, task.place)
     if task.work is Work.EARLY:
         return workshop.early(group.number, point, task.problem)
-    return workshop.row(group.number, point, group.place)
+    return workshop.row(group.number, point, task.place, task.problem)
 
 
 class _Queue:
@@ -145,16 +144,15 @@ class _Queue:
 
     Args:
         groups: All groups, the first of which needs no file.
-        folder: Where files go.
         first: The first run of all, which has been made.
         shares: Whether the runs of a group have inputs and golden in common.
     """
 
-    def __init__(
-        self, groups: Sequence[Group], folder: Path, first: Early, *, shares: bool
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], first: Early, *, shares: bool) -> None:
         self._waiting: deque[Task] = deque()
         self._ready = {groups[0].number}
+        self._files: dict[int, NamelessFile] = {}
+        self._problems: dict[int, str] = {}
         self._known: list[SweepRow] = []
         self._early = [first]
         self._golden = None if shares else Golden()
@@ -164,13 +162,11 @@ class _Queue:
         early = Work.EARLY if shares else Work.RUN
         self._waiting += [Task(early, self._group, point) for point in self._group.points[1:]]
         for group in groups[1:]:
-            placed = group
             if shares and len(group.points) > 1:
-                placed = replace(group, place=folder / f"{group.number}.bin")
-                self._waiting.append(Task(Work.SHARED, placed))
+                self._waiting.append(Task(Work.SHARED, group))
             else:
                 self._ready.add(group.number)
-            self._waiting += [Task(Work.RUN, placed, point) for point in group.points]
+            self._waiting += [Task(Work.RUN, group, point) for point in group.points]
         self._left = {group.number: {point.index for point in group.points} for group in groups}
         self._judge()
 
@@ -184,6 +180,11 @@ class _Queue:
         """Whether runs are left."""
         return self.runs > 0
 
+    def close(self) -> None:
+        """Let go of the files."""
+        for file in self._files.values():
+            file.close()
+
     def known(self) -> list[SweepRow]:
         """Return the rows that were not known before."""
         known, self._known = self._known, []
@@ -191,18 +192,34 @@ class _Queue:
 
     def take(self) -> Task | None:
         """Return the next task that can begin; None where all wait for one that is under way."""
-        for task in self._waiting:
-            if task.point is None or task.group.number in self._ready:
-                self._waiting.remove(task)
-                if task.work is Work.EARLY and self._golden is not None:
-                    return replace(task, problem=self._golden.problem)
-                return task
+        for task in list(self._waiting):
+            number = task.group.number
+            if task.work is Work.RUN and number not in self._ready:
+                continue
+            self._waiting.remove(task)
+            if task.work is Work.SHARED and not self._has_file(number):
+                self._ready.add(number)
+                continue
+            place = self._files[number].path if number in self._files else None
+            problem = self._problems.get(number)
+            if task.work is Work.EARLY and self._golden is not None:
+                problem = self._golden.problem
+            return replace(task, place=place, problem=problem)
         return None
+
+    def _has_file(self, number: int) -> bool:
+        """Open a file for a group; return whether there is one, without which each process does all."""
+        with suppress(OSError):
+            self._files[number] = NamelessFile()
+        return number in self._files
 
     def finish(self, task: Task, answer: Answer) -> None:
         """Take note of what became of a task."""
         match answer:
             case None:
+                self._ready.add(task.group.number)
+            case str():
+                self._problems[task.group.number] = answer
                 self._ready.add(task.group.number)
             case SweepRow():
                 self._tell(task.group, answer)
@@ -242,7 +259,7 @@ class _Queue:
 
     def _tell(self, group: Group, row: SweepRow) -> None:
         self._known.append(row)
-        left, place = self._left[group.number], group.place
+        left = self._left[group.number]
         left.remove(row.index)
-        if place is not None and not left:
-            place.unlink(missing_ok=True)
+        if not left and group.number in self._files:
+            self._files.pop(group.number).close()

@@ -45,10 +45,12 @@ class Golden:
     Attributes:
         digest: That of all outputs; None where nothing is compared.
         problem: Why there is none.
+        warnings: What is suspicious about it, as a comparison tells it.
     """
 
     digest: str | None = None
     problem: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def judged(self, early: Early) -> SweepRow | None:
         """Return the row of a run that was made early, or None if it must be made once more."""
@@ -57,7 +59,9 @@ class Golden:
             return replace(row, machine=early.row.machine)
         if early.digest is None or self.digest is None:
             return early.row
-        return replace(early.row, golden=EQUAL) if early.digest == self.digest else None
+        if early.digest != self.digest:
+            return None
+        return replace(early.row, golden=EQUAL, warnings=early.row.warnings + self.warnings)
 
 
 def digest_of(outputs: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -12,6 +13,8 @@ from multiprocessing import connection as connections
 from typing import TYPE_CHECKING, Generic, TypeVar
 from warnings import catch_warnings, simplefilter
 
+from ..ir.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 A = TypeVar("A")
+
+_SET_DEATH_SIGNAL = 1
+"""`PR_SET_PDEATHSIG` of Linux's `prctl`."""
 
 
 def can_fork() -> bool:
@@ -56,12 +62,15 @@ class WorkerPool(Generic[T, A]):
     """Some processes, each of which does one task at a time.
 
     Within a `with`, at the end of which they are gone, whatever they are doing. Ctrl-C reaches the parent
-    only; a parent that is killed takes them along, when they next answer.
+    only; a parent that is killed takes them along at once.
 
     Args:
         jobs: How many processes.
         work: What each does with a task. A failure of it is our own bug; its traceback goes to stderr.
         begin: What each does before its first task.
+
+    Raises:
+        InputError: From entering, giving and asking, where the computer lets no more processes begin.
     """
 
     def __init__(
@@ -97,9 +106,16 @@ class WorkerPool(Generic[T, A]):
 
     def give(self, task: T) -> None:
         """Let an idle process do a task."""
-        worker = next(worker for worker in self._workers if worker.task is None)
-        worker.task = task
-        worker.connection.send(task)
+        while True:
+            worker = next(worker for worker in self._workers if worker.task is None)
+            try:
+                worker.connection.send(task)
+            except OSError:  # something ended it while it had nothing to do
+                self._bury(worker)
+                self._begin()
+            else:
+                worker.task = task
+                return
 
     def answers(self, timeout: float) -> list[tuple[T, A | Died]]:
         """Return the tasks that are done, after waiting for one; none when time runs out first.
@@ -115,7 +131,7 @@ class WorkerPool(Generic[T, A]):
             assert task is not None
             try:
                 answer: A | Died = worker.connection.recv()
-            except (EOFError, ConnectionResetError):
+            except (EOFError, OSError):  # it was ended before it answered, or amid that
                 answer = self._bury(worker)
                 self._begin()
             worker.task = None
@@ -123,11 +139,23 @@ class WorkerPool(Generic[T, A]):
         return found
 
     def _begin(self) -> None:
+        try:
+            self._fork()
+        except OSError as error:
+            message = (
+                f"There must be room for the {self._jobs} processes that share the work: "
+                f"{error.strerror}; fewer jobs need less"
+            )
+            raise InputError(message) from error
+
+    def _fork(self) -> None:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         others = [*(worker.connection for worker in self._workers), ours]
         process = context.Process(
-            target=_serve, args=(theirs, others, self._work, self._prepare), daemon=True
+            target=_serve,
+            args=(os.getpid(), theirs, others, self._work, self._prepare),
+            daemon=True,
         )
         # A child begins with what is blocked here, and never lets it through.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -158,13 +186,22 @@ class WorkerPool(Generic[T, A]):
         self._workers.clear()
 
 
+def _die_with(parent: int) -> None:
+    """Let the kernel end this process together with its parent, however that one ends."""
+    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before
+        os._exit(1)
+
+
 def _serve(
+    parent: int,
     connection: Connection,
     others: Sequence[Connection],
     work: Callable[[T], A],
     begin: Callable[[], None],
 ) -> None:
     """Do tasks until the parent has none any more, or is gone."""
+    _die_with(parent)
     for other in others:  # else they would stay open, and nobody would see the parent go
         other.close()
     gc.freeze()  # else collecting would touch, and so copy, all memory of the parent

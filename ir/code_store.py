@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from numba.core import caching as numba_caching
-from numba.core import serialize as numba_serialize
+from .checked_numba import numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_caching: Any = numba_caching
-_serialize: Any = numba_serialize
+_caching = numba.core.caching
+_serialize = numba.core.serialize
 _CHECK_BYTES = 4
 _NAME_DIGITS = 16
 

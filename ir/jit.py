@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import llvmlite  # pyright: ignore[reportMissingTypeStubs]
-import numba
 
+from .checked_numba import numba
 from .code_store import KeptCode
 from .errors import InputError
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_numba: Any = numba
 _ROOT = Path(__file__).resolve().parent.parent
 _helpers: list[Callable[[str, Path], bool]] = []
 _ROOM, _PACKAGE = __name__.rpartition(".")[0], __name__.split(".")[0]
@@ -120,7 +119,7 @@ def written_elsewhere(wait: Callable[[str, Path], bool]) -> Generator[None]:
 
 
 def _compile(function: Callable[P, T], **options: Any) -> Callable[P, T]:
-    if _numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:
         message = "NUMBA_DISABLE_JIT must not be set: what has to be compiled cannot run without"
         raise InputError(message)
     dispatcher: Any = numba.njit(error_model="numpy", **options)(function)
@@ -137,7 +136,7 @@ def _compile(function: Callable[P, T], **options: Any) -> Callable[P, T]:
 
 def _widened(template: Any, args: Any, kws: Any) -> Any:
     """Return numba's template of a call whose literal arguments are numbers like any other."""
-    widen = _numba.types.unliteral
+    widen = numba.types.unliteral
     return template(
         tuple(widen(each) for each in args), {name: widen(each) for name, each in kws.items()}
     )
@@ -148,7 +147,7 @@ def _stamp_of(function: Any) -> str:
     module: str = function.__module__
     sources = source_stamp(NUMBERS if module.startswith(f"{_ROOM}.") else MACHINE)
     own = "" if module.startswith(f"{_PACKAGE}.") else _content(function.__code__.co_filename)
-    compilers = f"{_numba.__version__} {llvmlite.__version__}"
+    compilers = f"{numba.__version__} {llvmlite.__version__}"
     return hashlib.sha256(f"{compilers} {sources} {own}".encode()).hexdigest()
 
 

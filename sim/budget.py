@@ -1,20 +1,67 @@
-"""A run that takes more cycles than it may: where it stood when they were used up."""
+"""A run that takes more cycles than it may: where it stood when they were used up.
+
+Cycles are counted once all instructions are known. A stream that is too long for them is not known to its end:
+it is cut off where it can no longer fit, which is a fault of its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ..ir.errors import SimulationFault
+from . import costs
 from .faults import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..codegen.executable import Kernel
+    from ..codegen.isa.vocabulary import ClusterCore
+    from ..ir.target import Target
     from .pipes.timing import DeviceTiming, Program, Timing
 
+LEAST_INSTRUCTIONS: Final = 1 << 16
+"""What a core may always execute: so few instructions are counted in no time, and then it is known where
+the run stood in its last cycle."""
+
 _HINT = "a larger max_cycles (--max-cycles), or a kernel that does less"
+_LOOP_HINT = "a larger max_cycles (--max-cycles), a kernel that does less, or a loop whose condition turns false"
+
+
+def instructions_within(max_cycles: int, target: Target) -> int:
+    """Return more instructions than a core can execute in a launch of so many cycles, but few more.
+
+    A scalar unit takes one instruction after the other, from the cycle on in which its task begins, and the
+    task does not end before the unit has come to its end. Each instruction keeps the unit for
+    `scalar_cycles`, or for `branch_taken_cycles` if it is a branch that is taken; a full queue, a flag or a
+    barrier only make it longer. So a task in which a core executes n instructions takes n times the
+    lesser of the two at least, wherever and beside whatever it runs.
+    """
+    unit = min(target.scalar_cycles, target.branch_taken_cycles)
+    left = max_cycles - costs.launch_cycles(target)
+    return max(LEAST_INSTRUCTIONS, left // unit + 1)
+
+
+def stream_over_budget(
+    kernel: Kernel, index: int, executed: int, *, limit: int, core: ClusterCore
+) -> SimulationFault:
+    """Return the fault for a stream that was cut off since its run cannot end in time.
+
+    Args:
+        kernel: The kernel.
+        index: The instruction that is next.
+        executed: Instructions before it, as many as `instructions_within` or more.
+        limit: The cycles that the run may take.
+        core: Where the kernel runs.
+    """
+    message = (
+        f"The run must end within {limit} cycles, not still be at {describe(kernel, index)} on "
+        f"{core.name} after {executed} instructions, which take longer."
+    )
+    note = f"in kernel {kernel.name!r}"
+    return SimulationFault(message, kernel.span(index), hint=_LOOP_HINT, note=note)
 
 
 def launch_over_budget(launch_cycles: int, limit: int) -> SimulationFault:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import costs
+from .budget import instructions_within, stream_over_budget
 from .decode import (
     PIPE_FLAG_SLOTS,
     Role,
@@ -22,9 +23,11 @@ from .decode import (
     transfers,
 )
 from .diagnosis import deadlock
+from .faultcodes import BUDGET
 from .faults import fault_of
 from .pipes import timing
 from .pipes.l2 import L2
+from .pipes.layout import code_of
 from .pipes.timing import Program
 from .scalar import ScalarFault, resolve
 
@@ -72,20 +75,32 @@ class Prepared:
         """Path ("L1->L0A") to the bytes that each instruction moves that way, int64 [n]."""
         self.macs = costs.macs(kernel)
         self.transfers = transfers(self.decoded)
-        self.code = timing.code_of(self.decoded, core, target, self.transfers)
+        self.code = code_of(self.decoded, core, target, self.transfers)
         self._bound: tuple[tuple[int, ...], Table, Line] | None = None
 
-    def program(self, task: Task, addresses: Sequence[int], *, max_instructions: int) -> Program:
+    def program(
+        self,
+        task: Task,
+        addresses: Sequence[int],
+        *,
+        max_instructions: int,
+        max_cycles: int | None = None,
+    ) -> Program:
         """Return what the core runs of a task.
 
         Args:
             task: The task.
             addresses: GM byte address per tensor parameter, in order.
             max_instructions: Instructions that it may execute, scalar ones included.
+            max_cycles: Cycles that the launch may take, if there is a limit.
 
         Raises:
-            SimulationFault: For a division by zero, or when the allowance is used up.
+            SimulationFault: For a division by zero, or for more instructions than it may execute or
+                than can be executed in so many cycles.
         """
+        allowed = max_instructions
+        if max_cycles is not None:
+            allowed = min(allowed, instructions_within(max_cycles, self.target))
         try:
             stream = resolve(
                 self.decoded,
@@ -94,14 +109,23 @@ class Prepared:
                 blocks=task.blocks,
                 scalar_cycles=self.target.scalar_cycles,
                 branch_cycles=self.target.branch_taken_cycles,
-                max_instructions=max_instructions,
+                max_instructions=allowed,
             )
         except ScalarFault as fault:
-            record = fault.record.tolist()
-            core = None if self.is_alone else self.core
-            raise fault_of(self.decoded.kernel, record[1], record, (), core=core) from None
+            raise self._fault(fault.record.tolist(), max_instructions, max_cycles) from None
         views, starts = self._bind(tuple(addresses))
         return Program(self.core, self.decoded, stream, views, self.code, self.transfers, starts)
+
+    def _fault(
+        self, record: Sequence[int], max_instructions: int, max_cycles: int | None
+    ) -> SimulationFault:
+        """Return what to say of a fault record of the scalar unit."""
+        kernel = self.decoded.kernel
+        code, index, executed = record[:3]
+        if max_cycles is not None and code == BUDGET and executed < max_instructions:
+            return stream_over_budget(kernel, index, executed, limit=max_cycles, core=self.core)
+        core = None if self.is_alone else self.core
+        return fault_of(kernel, index, record, (), core=core)
 
     def _bind(self, addresses: tuple[int, ...]) -> tuple[Table, Line]:
         """Return the views and where transfers begin; for the blocks of a grid, the same ones."""

@@ -224,25 +224,15 @@ class Core:
         """Execute a record whose meaning is numpy's; return whether it was done."""
         item = int(stream.static[record])
         operands = decoded.operands[item]
-        registers: list[int] = stream.registers[record].tolist()
-        match Action(int(decoded.action[item])):
+        r0, r1 = stream.registers[record].tolist()
+        match action := Action(int(decoded.action[item])):
             case Action.MAD:
                 return plain.mad(self.memory, operands, self.order, fault, mode)
             case Action.MAD_IF:
-                begun = plain.begun(operands, anew=registers[0] != 0)
+                begun = plain.begun(operands, anew=r0 != 0)
                 return plain.mad(self.memory, begun, self.order, fault, mode)
-            case Action.FIX_TO_GM:
-                r0, r1 = registers
-                return fixpipe.fix_to_gm(self.memory, views, operands, r0, r1, fault, mode)
-            case Action.FIX_TO_NZ:
-                r0, r1 = registers
-                return fixpipe.fix_to_nz(self.memory, views, operands, r0, r1, fault, mode)
-            case Action.FIX_TO_UB:
-                scaled = fixpipe.with_number(operands, registers[0])
-                return fixpipe.fix_to_ub(self.memory, scaled, fault, mode)
             case _:
-                scaled = fixpipe.with_number(operands, registers[0])
-                return fixpipe.fix_to_l1(self.memory, scaled, fault, mode)
+                return fixpipe.store(self.memory, views, action, operands, (r0, r1), fault, mode)
 
     def _apply_vector(
         self, decoded: Decoded, stream: Stream, record: int, fault: Line, mode: int

@@ -106,8 +106,9 @@ def simulate(
     gm = GlobalMemory(
         sizes, images, filled=functional, lent=set(images) - _written(executable, graph)
     )
+    cycles = max_cycles if timing else None
     options = _Options(
-        functional, timing, Checks.of(checks), max_instructions, max_cycles, warm, threads
+        functional, timing, Checks.of(checks), max_instructions, cycles, warm, threads
     )
     summation = Summation.of(sum)
     engine = cube if cube is not None else NumericsCube(summation)
@@ -182,13 +183,19 @@ class _Launch:
 
     def prepare(self) -> None:
         """Find out what every task runs, and that it stays inside of its memories."""
-        limit = self.options.max_instructions
+        most, limit = self.options.max_instructions, self.options.max_cycles
+        launch = costs.launch_cycles(self.target)
+        if limit is not None and launch > limit:
+            raise launch_over_budget(launch, limit)
         self.progress.phase("checking tasks", len(self.graph.tasks))
         for task in self.graph.tasks:
             prepared = self._prepared[task.kernel]
             addresses = [self.gm.allocations[name].address for name in task.buffers]
             with in_block(task):
-                programs = [e.program(task, addresses, max_instructions=limit) for e in prepared]
+                programs = [
+                    each.program(task, addresses, max_instructions=most, max_cycles=limit)
+                    for each in prepared
+                ]
                 for number, each in enumerate(programs):
                     problem = self.core.check_bounds(each.decoded, each.stream, each.views)
                     if problem is not None:
@@ -239,8 +246,6 @@ class _Launch:
         launch, limit = costs.launch_cycles(self.target), self.options.max_cycles
         if limit is None or launch + timed.cycles <= limit:
             return
-        if launch > limit:
-            raise launch_over_budget(launch, limit)
         index = running_at(timed, limit - launch)
         programs, task = self.programs[index], timed.tasks[index]
         cluster = self._cluster_of(task)

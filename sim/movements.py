@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..ir.jit import compiled
 from .datapaths.actions import Action
 from .datapaths.cube import Cube, mad_boxes
 from .datapaths.drain import l0c_to_gm
@@ -26,7 +27,6 @@ from .datapaths.plain import plain_mad_ok
 from .datapaths.tails import l1_fill, l1_to_l0a_row, l1_to_scale_row
 from .datapaths.turned import l1_to_l0_turned
 from .faultcodes import PADDED
-from .jit import compiled
 
 if TYPE_CHECKING:
     import numpy.typing as npt

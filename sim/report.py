@@ -123,7 +123,7 @@ class CoreRun:
         core: Which core of its cluster.
         decoded: The program that it ran.
         stream: Its resolved instructions.
-        code: What the timing model knows of the program, int64 [n, pipe_tables.CODE_WORDS].
+        code: What the timing model knows of the program, int64 [n, pipes.tables.CODE_WORDS].
     """
 
     number: int
@@ -172,7 +172,7 @@ class SimResult:
         launch_cycles: Those before the first instruction.
         cores: The cores that the launch had work for, cluster by cluster.
         accounts: Per core and pipe, cycles by what the pipe did, int64 [cores, pipes,
-            ACCOUNT_WORDS] in the columns of `pipe_tables`; each line sums to `cycles - launch_cycles`.
+            ACCOUNT_WORDS] in the columns of `pipes.tables`; each line sums to `cycles - launch_cycles`.
         macs: Multiplications, valid elements only.
         moved: Path ("L1->L0A") to bytes.
         instructions: Executed instructions, scalar ones included.

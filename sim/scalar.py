@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ..ir.jit import compiled, inner
 from .decode import ScalarOp
 from .faultcodes import BUDGET, DIVISION, new_fault
-from .jit import compiled, inner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...codegen.isa.vocabulary import Pipe
+from ...ir.jit import compiled, inner
 from ..decode import Role
-from ..jit import compiled, inner
 
 if TYPE_CHECKING:
     import numpy as np

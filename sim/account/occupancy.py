@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...codegen.isa.vocabulary import ClusterCore, Space
+from ...ir.jit import compiled, inner
 from ..checks.rectangles import BYTE, rectangles
-from ..jit import compiled, inner
 from ..memory import local_size
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from ...codegen.isa.vocabulary import Space
+from ...ir.jit import compiled, inner
 from ..datapaths.kernels import BASE
 from ..decode import PIPES
-from ..jit import compiled, inner
 from .cells import Cells, cells_of
 from .overlaps import COUNT, MEMORY, PITCH, SIZE, START, STRETCH_WORDS, conflicts
 from .rectangles import BYTE, Rectangle, rectangles

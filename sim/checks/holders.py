@@ -1,7 +1,7 @@
 """The walk that knows who wrote each byte last, and as which tile; jitted.
 
-It goes over the records in an order that their flags allow. What it finds are lines of `Finding`
-columns; `tiles` and `scales` make sentences of them.
+It goes over the records in an order that their flags allow. What it finds are lines in the columns of
+a finding; `bytes` makes sentences of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from ..jit import compiled, lean
+from ...ir.jit import compiled, lean
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -114,7 +114,7 @@ def walk_bytes(program: Program, count: int, buffers: int) -> Table:
             line, at = parts[own + number], shape + number
             if line[WRITES]:
                 continue
-            what, content = -1, 0
+            what, wrong, content = -1, -1, 0
             for index in range(begin[at], begin[at + 1]):
                 cell = cells[index]
                 moved_by = start[at] - held[cell, BEGAN]
@@ -124,16 +124,16 @@ def walk_bytes(program: Program, count: int, buffers: int) -> Table:
                     worst = _scales(held, cell, line[TILE], data, place, int(moved[line[SIDE]]))
                 else:
                     worst = _clobbered(held, cell, line[TILE], renewed)
-                if worst >= 0 and what < 0 and not seen[own + number] and used < MOST:
-                    what = worst
-                    found[used, KIND], found[used, RECORD] = what, record
-                    found[used, PART] = number
-                    who = moved[line[SIDE]] if what == MISSING else held[cell, WHO]
-                    found[used, OTHER] = order[who] if who >= 0 else -1
-                    before = held[cell, USED_BY]
-                    found[used, THIRD] = order[before] if before >= 0 else -1
-                    used += 1
-                    seen[own + number] = 1
+                if worst >= 0 and what < 0:
+                    what, wrong = worst, cell
+            if what >= 0 and not seen[own + number] and used < MOST:
+                seen[own + number] = 1
+                found[used, KIND], found[used, RECORD], found[used, PART] = what, record, number
+                who = moved[line[SIDE]] if what == MISSING else held[wrong, WHO]
+                found[used, OTHER] = order[who] if who >= 0 else -1
+                before = held[wrong, USED_BY]
+                found[used, THIRD] = order[before] if before >= 0 else -1
+                used += 1
             version = _mixed(version, int(content))
         for number in range(part[item + 1] - own):
             line, at = parts[own + number], shape + number

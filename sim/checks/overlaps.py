@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..jit import compiled
+from ...ir.jit import compiled
 
 if TYPE_CHECKING:
     import numpy.typing as npt

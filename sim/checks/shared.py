@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from ...ir.jit import lean
 from ..decode import Role
-from ..jit import lean
 
 if TYPE_CHECKING:
     import numpy.typing as npt

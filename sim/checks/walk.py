@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from ...ir.jit import compiled, lean
 from ..decode import PIPES, Role
-from ..jit import compiled, lean
 from .shared import is_shared, learn_sets, put_set, waits_known
 
 if TYPE_CHECKING:

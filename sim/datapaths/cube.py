@@ -13,6 +13,7 @@ import numpy as np
 from ...codegen.isa.vocabulary import ElementType
 from ...ir.dtypes import E1M2, DType
 from ...ir.dtypes.boxes import GROUP
+from ...ir.jit import inner
 from ...ir.numerics.elements import Summation
 from ...ir.numerics.panel_product import EDGE_WORDS, multiply_in_order, multiply_panels
 from ...ir.numerics.panels import (
@@ -28,7 +29,6 @@ from ...ir.numerics.panels import (
     pack_panels,
     scale_factors,
 )
-from ..jit import inner
 from .kernels import REPORT, SPACE, TRACK, Memory
 from .l0 import (
     ACC_INIT,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..jit import inner
+from ...ir.jit import inner
 from .kernels import (
     BASE,
     BITS,

@@ -12,13 +12,13 @@ import numpy as np
 
 from ...codegen.isa.vocabulary import FixConvert, FixScale, Sums, VectorType
 from ...ir.dtypes import BFloat16, DType, Float16
+from ...ir.jit import inner
 from ...ir.numerics.cast import CastMode, cast_codes
 from ...ir.numerics.functions import Binary, Unary, binary, codes_of, unary
 from ..faultcodes import UNWRITTEN
-from ..jit import inner
 from ..vector.plan import DTYPES
 from ..vector.tiles import WRITTEN
-from .actions import UNSCALED
+from .actions import UNSCALED, Action
 from .drain import accumulator_ok
 from .kernels import (
     BASE,
@@ -101,36 +101,58 @@ def fix_to_l1_ok(
     return local_ok(memory, SPACE.l1, op[0], size, fault) and _sums_ok(memory, op, fault)
 
 
-def with_number(op: Line, code: int) -> Line:
-    """Return the operands with the number of a register, an FP32 code in its low bits, filled in."""
-    operands = op.copy()
-    operands[10] = code & _NUMBER_MASK
-    return operands
-
-
-def fix_to_gm(
-    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
+def store(
+    memory: Memory,
+    views: Table,
+    action: Action,
+    op: Line,
+    registers: tuple[int, int],
+    fault: Line,
+    mode: int,
 ) -> bool:
-    """Store accumulator elements, converted, to a window; bounds have been checked."""
+    """Store accumulator elements, converted, to where an action says; bounds have been checked.
+
+    Args:
+        memory: The memories.
+        views: The bound views.
+        action: One of the `FIX_TO_` actions.
+        op: Operands in the order of `actions.ACTIONS`.
+        registers: Where the window begins in a view; elsewhere the first one has the number that
+            sums are multiplied by, an FP32 code in its low bits.
+        fault: Receives the place of a never-written element.
+        mode: As for a kernel.
+
+    Returns:
+        Whether it was done; not where something that is read was never written.
+    """
+    if action not in (Action.FIX_TO_GM, Action.FIX_TO_NZ):
+        op = op.copy()
+        op[10] = registers[0] & _NUMBER_MASK
     codes = _converted(memory, op, fault, report=mode >= REPORT)
     if codes is None:
         return False
-    view: list[int] = views[op[0]].tolist()
+    match action:
+        case Action.FIX_TO_GM:
+            _to_gm(memory, views[op[0]].tolist(), codes, *registers, mode)
+        case Action.FIX_TO_NZ:
+            _to_nz(memory, views[op[0]].tolist(), codes, *registers, mode)
+        case Action.FIX_TO_UB:
+            _to_ub(memory, op, codes, mode)
+        case _:
+            _to_l1(memory, op, codes, mode)
+    return True
+
+
+def _to_gm(memory: Memory, view: list[int], codes: Codes, r0: int, r1: int, mode: int) -> None:
+    """Write codes to a window of a view."""
     width = view[BITS] // 8
     strides = view[STRIDES] * width, view[STRIDES + 1] * width
     first = view[BASE] + view[OFFSET] * width + r0 * strides[0] + r1 * strides[1]
     _put_gm(memory, codes, first, strides, mode)
-    return True
 
 
-def fix_to_nz(
-    memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
-) -> bool:
-    """Store accumulator elements, converted, to boxes of a view; bounds have been checked."""
-    codes = _converted(memory, op, fault, report=mode >= REPORT)
-    if codes is None:
-        return False
-    view: list[int] = views[op[0]].tolist()
+def _to_nz(memory: Memory, view: list[int], codes: Codes, r0: int, r1: int, mode: int) -> None:
+    """Write codes to boxes of a view."""
     width, wide = view[BITS] // 8, view[DIMS + 4]
     across, down = view[STRIDES + 1] * width, view[STRIDES + 2] * width
     first = view[BASE] + view[OFFSET] * width + r0 * across + r1 * down
@@ -139,14 +161,10 @@ def fix_to_nz(
             box = codes[row : row + _BOX_ROWS, column : column + wide]
             at = first + column // wide * across + row // _BOX_ROWS * down
             _put_gm(memory, box, at, (wide * width, width), mode)
-    return True
 
 
-def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
-    """Store accumulator elements, converted, to UB; bounds have been checked."""
-    codes = _converted(memory, op, fault, report=mode >= REPORT)
-    if codes is None:
-        return False
+def _to_ub(memory: Memory, op: Line, codes: Codes, mode: int) -> None:
+    """Write codes to a tile in UB."""
     width = codes.dtype.itemsize
     first = int(memory.bases[SPACE.ub + int(op[11])]) + int(op[0])
     strides = int(op[12]) * UNIT, width
@@ -154,14 +172,10 @@ def fix_to_ub(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
     if mode >= TRACK:
         masks = np.ndarray(codes.shape, codes.dtype, memory.written, first, strides)
         masks[:] = WRITTEN[width]
-    return True
 
 
-def fix_to_l1(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
-    """Store accumulator elements, converted, to boxes in L1; bounds have been checked."""
-    codes = _converted(memory, op, fault, report=mode >= REPORT)
-    if codes is None:
-        return False
+def _to_l1(memory: Memory, op: Line, codes: Codes, mode: int) -> None:
+    """Write codes to boxes in L1."""
     rows, cols = codes.shape
     wide = UNIT // codes.dtype.itemsize
     columns = -(-cols // wide)
@@ -173,7 +187,6 @@ def fix_to_l1(memory: Memory, op: Line, fault: Line, mode: int) -> bool:
     np.ndarray(lines.shape, np.uint8, memory.local, first, strides)[:] = lines
     if mode >= TRACK:
         np.ndarray(lines.shape, np.uint8, memory.written, first, strides)[:] = WRITTEN[1]
-    return True
 
 
 def _put_gm(memory: Memory, codes: Codes, first: int, strides: tuple[int, int], mode: int) -> None:

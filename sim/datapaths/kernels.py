@@ -5,6 +5,9 @@ operands in the order that the kernel's first line names (the order of `actions.
 `r1` the values of its two registers, `mode` says how much is done. A kernel first checks its
 bounds, then moves bytes and, from `TRACK` on, their written masks the same way. It returns False
 and fills `fault` (see `faultcodes`) without having moved anything if a bound is broken.
+
+Places are unsigned in loops over single bytes: at a signed one compiled code would ask each time whether
+it counts from the end.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ...codegen.isa.vocabulary import Space
+from ...ir.jit import inner, lean
 from ..faultcodes import LOCAL_RANGE, SUBBYTE, UNWRITTEN, VIEW_RANGE
-from ..jit import inner, lean
 from .moves import RUN, copy_bytes, fill_bytes, meet_runs
 
 if TYPE_CHECKING:
@@ -55,8 +58,8 @@ CHECK, MOVE, TRACK, REPORT = 0, 1, 2, 3
 without ever having been written."""
 
 BASE, OFFSET, BITS, RANK, DIMS, STRIDES, VIEW_WORDS = 0, 1, 2, 3, 4, 9, 14
-"""Columns of a bound view: byte address of the buffer (to execute, its place in `gm`), offset in elements, bits of an element,
-rank, five dimensions and five strides in elements."""
+"""Columns of a bound view: byte address of the buffer (to execute, its place in `gm`), offset in elements,
+bits of an element, rank, five dimensions and five strides in elements."""
 
 
 class Memory(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...ir.dtypes.boxes import GROUP
-from ..jit import compiled, inner
+from ...ir.jit import compiled, inner
 from .kernels import SPACE, Memory, all_written, local_ok, unwritten
 
 if TYPE_CHECKING:
@@ -39,17 +39,8 @@ def mad_ok(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
     """Return whether all that a mad touches lies inside its memories; see `kernels`."""
-    c, a, b, bias, m, k, n, a_type, init = (
-        op[0],
-        op[1],
-        op[2],
-        op[3],
-        op[4],
-        op[5],
-        op[6],
-        op[7],
-        op[9],
-    )
+    c, a, b, bias = op[0], op[1], op[2], op[3]
+    m, k, n, a_type, init = op[4], op[5], op[6], op[7], op[9]
     bits = 4 if a_type >= NARROW else 8
     boxes_m, boxes_n, boxes_k = -(-m // 16), -(-n // 16), -(-k * bits // 256)
     pairs = -(-k // 64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...codegen.isa.vocabulary import ScaleRows
-from ..jit import inner
+from ...ir.jit import inner
 from .kernels import (
     BASE,
     BITS,

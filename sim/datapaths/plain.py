@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...codegen.isa.vocabulary import MadInit, PlainType, VectorType
+from ...ir.jit import inner
 from ...ir.numerics.plain_matmul import matmul_plain
 from ..faultcodes import UNWRITTEN
-from ..jit import inner
 from ..vector.plan import DTYPES
 from ..vector.tiles import first_hole
 from .kernels import REPORT, SPACE, Memory, local_ok

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..jit import inner
+from ...ir.jit import inner
 from .kernels import CHECK, SPACE, UNIT, Memory, clear, copy_local, local_ok
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..jit import inner
+from ...ir.jit import inner
 from .kernels import (
     BASE,
     BITS,

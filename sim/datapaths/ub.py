@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..jit import lean
+from ...ir.jit import lean
 from .kernels import (
     BASE,
     BITS,
@@ -61,14 +61,52 @@ def _row_bytes(view: Line, op: Line) -> tuple[int, int]:
     return size, op[4] * UNIT if op[4] else size
 
 
+class _Way(NamedTuple):
+    """Between a window in GM and its tile in UB; in bytes.
+
+    A row of a window without a gap is one piece in GM, another one as many as it has elements.
+    """
+
+    tile: int
+    """Where the tile begins among the local bytes."""
+    size: int
+    """A row of the tile."""
+    apart: int
+    """From row to row of the tile."""
+    window: int
+    """Where the window begins in GM."""
+    stride: int
+    """From row to row of the window."""
+    pieces: int
+    """Pieces of a row."""
+    width: int
+    """A piece."""
+    step: int
+    """From piece to piece in GM."""
+
+
+@lean
+def _way(memory: Memory, view: Line, op: Line, r0: int, r1: int) -> _Way:
+    """Return the way of a window and a tile that lie inside their memories."""
+    size, apart = _row_bytes(view, op)
+    bits, is_one = view[BITS], view[STRIDES + 1] == 1
+    return _Way(
+        memory.bases[SPACE.ub] + op[1],
+        size,
+        apart,
+        view[BASE] + _origin(view, r0, r1) * bits // 8,
+        view[STRIDES] * bits // 8,
+        1 if is_one else op[3],
+        size if is_one else bits // 8,
+        view[STRIDES + 1] * bits // 8,
+    )
+
+
 @lean
 def _copy_rows(
     into: Bytes, there: int, apart: int, of: Bytes, here: int, stride: int, rows: int, size: int
 ) -> None:
-    """Copy `rows` runs of `size` bytes, `stride` bytes apart in `of` and `apart` in `into`.
-
-    It gets arrays and not all of the memories, which would be counted up and down for each row.
-    """
+    """Copy `rows` runs of `size` bytes, `stride` bytes apart in `of` and `apart` in `into`."""
     if apart == size and stride == size:
         copy_bytes(into, there, of, here, rows * size)
         return
@@ -87,20 +125,6 @@ def _mark_rows(masks: Bytes, at: int, apart: int, rows: int, size: int) -> None:
 
 
 @lean
-def _steps_in_gm(view: Line, r0: int, r1: int) -> tuple[int, int, int]:
-    """Return where a window begins in GM, and the bytes from row to row and element to element."""
-    bits = view[BITS]
-    begin = view[BASE] + _origin(view, r0, r1) * bits // 8
-    return begin, view[STRIDES] * bits // 8, view[STRIDES + 1] * bits // 8
-
-
-@lean
-def _pieces(view: Line, op: Line, size: int) -> tuple[int, int]:
-    """Return in how many pieces a row of a window lies in GM, and the bytes of each."""
-    return (1, size) if view[STRIDES + 1] == 1 else (op[3], view[BITS] // 8)
-
-
-@lean
 def gm_to_ub(
     memory: Memory, views: Table, op: Line, r0: int, r1: int, fault: Line, mode: int
 ) -> bool:
@@ -110,23 +134,24 @@ def gm_to_ub(
         return False
     if mode == CHECK:
         return True
-    size, apart = _row_bytes(view, op)
-    pieces, width = _pieces(view, op, size)
-    begin, stride, step = _steps_in_gm(view, r0, r1)
-    base = memory.bases[SPACE.ub] + op[1]
-    gm, local = memory.gm, memory.local
-    for i in range(pieces):
-        _copy_rows(local, base + i * width, apart, gm, begin + i * step, stride, rows, width)
+    way = _way(memory, view, op, r0, r1)
+    _load_pieces(memory.local, memory.gm, way.window, way, rows)
     if mode < TRACK:
         return True
-    written, first = memory.written, masks_at(memory, begin)
-    if first < 0:
-        _mark_rows(written, base, apart, rows, size)
-        return True
-    masks = memory.gm_written
-    for i in range(pieces):
-        _copy_rows(written, base + i * width, apart, masks, first + i * step, stride, rows, width)
+    masks = masks_at(memory, way.window)
+    if masks < 0:
+        _mark_rows(memory.written, way.tile, way.apart, rows, way.size)
+    else:
+        _load_pieces(memory.written, memory.gm_written, masks, way, rows)
     return True
+
+
+@lean
+def _load_pieces(into: Bytes, of: Bytes, window: int, way: _Way, rows: int) -> None:
+    """Copy a window, which begins at `window` of `of`, into its tile."""
+    for i in range(way.pieces):
+        there, here = way.tile + i * way.width, window + i * way.step
+        _copy_rows(into, there, way.apart, of, here, way.stride, rows, way.width)
 
 
 @lean
@@ -154,23 +179,21 @@ def ub_to_gm(
         return False
     if mode == CHECK:
         return True
-    size, apart = _row_bytes(view, op)
-    pieces, width = _pieces(view, op, size)
-    begin, stride, step = _steps_in_gm(view, r0, r1)
-    base = memory.bases[SPACE.ub] + op[1]
+    way = _way(memory, view, op, r0, r1)
     if mode >= REPORT:
-        hole = _hole(memory.written, base, apart, rows, size)
+        hole = _hole(memory.written, way.tile, way.apart, rows, way.size)
         if hole >= 0:
-            row, byte = divmod(hole - base, apart)
+            row, byte = divmod(hole - way.tile, way.apart)
             unwritten(memory, SPACE.ub, hole, row, byte * 8 // view[BITS], fault)
             return False
     gm, local = memory.gm, memory.local
-    for i in range(pieces):
-        _copy_rows(gm, begin + i * step, stride, local, base + i * width, apart, rows, width)
-    first = masks_at(memory, begin)
-    if mode >= TRACK and first >= 0:
-        for i in range(pieces):
-            _mark_rows(memory.gm_written, first + i * step, stride, rows, width)
+    for i in range(way.pieces):
+        there, here = way.window + i * way.step, way.tile + i * way.width
+        _copy_rows(gm, there, way.stride, local, here, way.apart, rows, way.width)
+    masks = masks_at(memory, way.window)
+    if mode >= TRACK and masks >= 0:
+        for i in range(way.pieces):
+            _mark_rows(memory.gm_written, masks + i * way.step, way.stride, rows, way.width)
     return True
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..jit import compiled, lean
+from ...ir.jit import compiled, lean
 
 if TYPE_CHECKING:
     import numpy.typing as npt

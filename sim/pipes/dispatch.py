@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...ir.jit import lean
 from ..decode import PIPES
-from ..jit import lean
 from .agenda import FIRST, NEVER, first_due, set_due
 from .flags import NONE, wake
 from .tables import (

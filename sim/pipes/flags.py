@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...ir.jit import lean
 from ..decode import PIPES
-from ..jit import lean
 from .agenda import NEVER, set_due
 from .tables import (
     AWAITED,
@@ -45,7 +45,7 @@ def wake(agent: int, agents: Table, awake: Line) -> None:
 
 
 @lean
-def after_flag(when: int, slot: int, under_way: int, counters: Table, records: Table) -> int:
+def _after_set(when: int, slot: int, under_way: int, counters: Table, records: Table) -> int:
     """Return when a wait that could begin at `when` ends, or NEVER while nothing is set.
 
     A set takes `under_way` cycles to its wait.
@@ -54,6 +54,35 @@ def after_flag(when: int, slot: int, under_way: int, counters: Table, records: T
     if fired == NONE:
         return NEVER
     return max(when, int(records[fired, DONE]) + under_way)
+
+
+@lean
+def await_set(
+    agent: int,
+    when: int,
+    slot: int,
+    is_between: int,
+    in_time: bool,
+    setting: Setting,
+    agents: Table,
+    counters: Table,
+    records: Table,
+    due: Line,
+) -> int:
+    """Return when a wait that could begin at `when` ends, or NEVER if its agent is to sleep.
+
+    That is so until something is set, and for a flag between cores until its turn comes: which of
+    several waits takes a set is decided in the order of time, `in_time`.
+    """
+    under_way = setting.core_flag_cycles if is_between else setting.flag_cycles
+    ends = _after_set(when, slot, under_way, counters, records)
+    if is_between and not in_time:
+        agents[agent, CAME] = when
+        set_due(agent, ends, due)
+        ends = NEVER
+    if ends == NEVER:
+        agents[agent, AWAITED] = slot
+    return ends
 
 
 @lean
@@ -132,7 +161,7 @@ def _tell_core(
     for agent in range(first, first + PIPES):
         if agents[agent, AWAITED] == slot:
             came, under_way = agents[agent, CAME], setting.core_flag_cycles
-            set_due(agent, after_flag(came, slot, under_way, counters, records), due)
+            set_due(agent, _after_set(came, slot, under_way, counters, records), due)
 
 
 @lean

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
-from ..jit import lean
+from ...ir.jit import lean
 from .agenda import NEVER
 
 if TYPE_CHECKING:

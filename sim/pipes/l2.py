@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ...codegen.isa.vocabulary import Pipe
-from ..jit import compiled, lean
+from ...ir.jit import compiled, lean
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -3,7 +3,7 @@
 An agent is a pipe of a core, the scalar unit being its pipe `S`. When an agent does its next instruction
 depends on a few things only: when the scalar unit issued it, when its queue had room, which set its
 wait takes. So an agent goes on by itself, through all instructions for which these are known, and then
-sleeps until another one wakes it (`pipe_steps`). Only what the order of time decides is done in that
+sleeps until another one wakes it (`steps`). Only what the order of time decides is done in that
 order, when all agents sleep: transfers, which share their ways and the L2, waits for flags between
 cores, of which several pipes may take the same, and the ends and beginnings of tasks. In a cycle,
 transfers end before others begin, and tasks begin after all else.
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...codegen.isa.vocabulary import Pipe
+from ...ir.jit import compiled, lean
 from ..decode import PIPES
-from ..jit import compiled, lean
 from .agenda import FIRST, NEVER, first_due, new_agenda, set_due
 from .dispatch import dispatch, finish, make_idle, make_ready
 from .flags import NONE, overrun
@@ -124,39 +124,14 @@ def simulate_pipes(feed: Feed, plan: Plan, setting: Setting, cache: Cache, state
         agents[agent, AWAITED] = NONE
         if agent % PIPES == _S:
             run_scalar(
-                agent,
-                now != NEVER,
-                code,
-                static,
-                gap,
-                setting,
-                cores,
-                agents,
-                places,
-                counters,
-                records,
-                accounts,
-                clusters,
-                due,
-                awake,
-            )
+                agent, now != NEVER, code, static, gap, setting, cores, agents, places, counters,
+                records, accounts, clusters, due, awake,
+            )  # fmt: skip
         else:
             run_pipe(
-                agent,
-                now != NEVER,
-                code,
-                static,
-                setting,
-                cores,
-                agents,
-                places,
-                counters,
-                records,
-                accounts,
-                clusters,
-                due,
-                awake,
-            )
+                agent, now != NEVER, code, static, setting, cores, agents, places, counters,
+                records, accounts, clusters, due, awake,
+            )  # fmt: skip
     return _close(setting, tasks, counters, records, accounts)
 
 

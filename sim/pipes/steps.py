@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...codegen.isa.vocabulary import Pipe
+from ...ir.jit import lean
 from ..decode import PIPES, Role
-from ..jit import lean
 from .agenda import NEVER, set_due
 from .dispatch import leave
-from .flags import NONE, after_flag, put_set, take_set, wake
+from .flags import NONE, await_set, put_set, take_set, wake
 from .flows import begin
 from .l2 import access
 from .tables import (
     AT_BARRIER,
-    AWAITED,
     BARRIER,
     BETWEEN,
     BUSY,
     BYTES,
-    CAME,
     CLOCK,
     CODE,
     COUNTERS,
@@ -114,14 +112,10 @@ def run_scalar(
             is_between = code[item, IS_BETWEEN]
             slot = int(code[item, SLOT] + (between if is_between else own))
             if role == _WAIT:
-                under_way = setting.core_flag_cycles if is_between else setting.flag_cycles
-                if is_between and not in_time:
-                    agents[agent, AWAITED], agents[agent, CAME] = slot, began
-                    set_due(agent, after_flag(began, slot, under_way, counters, records), due)
-                    break
-                issued = after_flag(began, slot, under_way, counters, records)
+                issued = await_set(
+                    agent, began, slot, is_between, in_time, setting, agents, counters, records, due
+                )
                 if issued == NEVER:
-                    agents[agent, AWAITED] = slot
                     break
                 accounts[agent, FLAG] += issued - began
             elif role == _BARRIER_ALL:
@@ -195,15 +189,11 @@ def run_pipe(
             accounts[agent, BUSY] += busy - starved
             accounts[agent, SCALES] += starved
         elif role == _WAIT:
-            under_way = setting.core_flag_cycles if is_between else setting.flag_cycles
             slot = int(code[item, SLOT] + (between if is_between else own))
-            if is_between and not in_time:
-                agents[agent, AWAITED], agents[agent, CAME] = slot, began
-                set_due(agent, after_flag(began, slot, under_way, counters, records), due)
-                break
-            first = after_flag(began, slot, under_way, counters, records)
+            first = await_set(
+                agent, began, slot, is_between, in_time, setting, agents, counters, records, due
+            )
             if first == NEVER:
-                agents[agent, AWAITED] = slot
                 break
             accounts[agent, FLAG] += first - began
             free, done = first, first

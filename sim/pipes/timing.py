@@ -5,7 +5,7 @@ its queue when it is free; a transfer from GM frees its pipe when its bytes have
 a latency later, and later transfers overlap that latency. Flags and barriers look at what is done. The
 cores of a cluster have all of this for themselves; flags between cores count what one has done for
 another. All clusters share the L2 and what lies behind it (`flows`, `l2`), and take the tasks of a
-launch as they become ready (`dispatch`). The loop in `pipes` always advances whoever of all can act
+launch as they become ready (`dispatch`). The `loop` always advances whoever of all can act
 first, so shared resources are seen in the order of time.
 """
 
@@ -17,28 +17,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...codegen.isa.cluster import CORE_FLAG_IDS
-from ...codegen.isa.vocabulary import ClusterCore
-from .. import costs
-from ..decode import FLAGS_OF_CORE, PIPE_FLAG_SLOTS, PIPES, Role, flag_of
+from ..decode import PIPES
 from . import tables
+from .flags import NONE
+from .layout import laid_out
 from .loop import simulate_pipes
-from .tables import Feed, Plan, Setting, State
+from .tables import Setting, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from ...codegen.isa.vocabulary import ClusterCore
     from ...ir.target import Target
     from ..decode import Decoded
     from ..scalar import Stream
     from .l2 import L2
+    from .tables import Plan
 
     Line = npt.NDArray[np.int64]
     Table = npt.NDArray[np.int64]
-
-_NONE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +49,7 @@ class Program:
         decoded: The kernel.
         stream: Its resolved instructions.
         views: Its bound views (`decode.bind_views`).
-        code: What the loop reads of it (`code_of`).
+        code: What the loop reads of it (`layout.code_of`).
         transfers: What each instruction touches of GM (`decode.transfers`).
         starts: Where it begins (`decode.transfer_starts`).
     """
@@ -131,7 +130,7 @@ class Timing:
     def partners(self) -> Line:
         """For a set the wait that took it and the other way round, among its records; -1 for none."""
         partners = self.state.records[self.first[0] : self.first[-1], tables.PARTNER]
-        return np.where(partners == _NONE, _NONE, partners - self.first[0])
+        return np.where(partners == NONE, NONE, partners - self.first[0])
 
     def times(self, core: int) -> Times:
         """Return the times of the records of one core."""
@@ -188,7 +187,7 @@ class DeviceTiming:
     def accounts(self) -> Table:
         """What the pipes did, int64 [cores, PIPES, ACCOUNT_WORDS]; lines sum to `cycles`.
 
-        Cores are numbered as in `pipe_tables`: cluster by cluster.
+        Cores are numbered as in `tables`: cluster by cluster.
         """
         return self.state.accounts.reshape(-1, PIPES, tables.ACCOUNT_WORDS)
 
@@ -212,19 +211,19 @@ def run_all(jobs: Sequence[Job], *, target: Target, l2: L2) -> DeviceTiming:
         target: The machine.
         l2: The cache, which remembers from run to run.
     """
-    feed, plan, slots = _laid_out(jobs)
+    feed, plan, slots = laid_out(jobs)
     clusters = min(target.cores, len(jobs))
     cores = clusters * tables.CORES
     agents = np.zeros((cores * PIPES, tables.AGENT_WORDS), np.int64)
-    agents[:, [tables.AWAITED, tables.FLOWING]] = _NONE
+    agents[:, [tables.AWAITED, tables.FLOWING]] = NONE
     state = State(
         cores=np.zeros((cores, tables.CORE_WORDS), np.int64),
         agents=agents,
         places=np.zeros((cores * PIPES, target.queue_entries), np.int64),
-        counters=np.full((slots, tables.COUNTER_WORDS), _NONE, np.int64),
+        counters=np.full((slots, tables.COUNTER_WORDS), NONE, np.int64),
         records=np.zeros((len(feed.static), tables.RECORD_WORDS), np.int64),
         accounts=np.zeros((cores * PIPES, tables.ACCOUNT_WORDS), np.int64),
-        clusters=np.full((clusters, tables.CLUSTER_WORDS), _NONE, np.int64),
+        clusters=np.full((clusters, tables.CLUSTER_WORDS), NONE, np.int64),
     )
     state.counters[:, tables.PENDING] = 0
     cycles = simulate_pipes(feed, plan, _setting_of(target, l2), l2.cache, state)
@@ -267,131 +266,3 @@ def _setting_of(target: Target, l2: L2) -> Setting:
         l2_rate=float(target.l2_bytes_per_cycle),
         hbm_rate=float(target.hbm_bytes_per_cycle),
     )
-
-
-class _Shared:
-    """Arrays that stand in the feed once, however many parts use them."""
-
-    def __init__(self) -> None:
-        self.parts: list[Table] = []
-        self.length = 0
-        self._begins: dict[int, int] = {}
-
-    def place(self, array: Table) -> int:
-        """Return where an array begins."""
-        begin = self._begins.get(id(array))
-        if begin is None:
-            begin = self._begins[id(array)] = self.length
-            self.parts.append(array)
-            self.length += len(array)
-        return begin
-
-
-def _laid_out(jobs: Sequence[Job]) -> tuple[Feed, Plan, int]:
-    """Return all that the tasks run, what they wait for, and how many flag counters they have."""
-    codes, transfers, starts = _Shared(), _Shared(), _Shared()
-    parts: list[tuple[int, ...]] = []
-    tasks: list[tuple[int, ...]] = []
-    streams: list[Stream] = []
-    record, slots = 0, 0
-    slots_of: dict[int, tuple[int, bool]] = {}
-    for job in jobs:
-        first, own = len(parts), slots
-        counts: list[int] = []
-        is_between = False
-        for program in job.programs:
-            key = id(program.code)
-            if key not in slots_of:
-                slots_of[key] = _slots_of(program.code)
-            count, has_between = slots_of[key]
-            counts.append(count)
-            is_between |= has_between
-        between = own + sum(counts)
-        for program, count in zip(job.programs, counts, strict=True):
-            code = codes.place(program.code)
-            assert transfers.place(program.transfers) == code, "a line of each an instruction"
-            stop = record + len(program.stream)
-            begin = starts.place(program.starts)
-            parts.append(
-                (int(program.core), record, stop, program.stream.tail, code, begin, own, between)
-            )
-            streams.append(program.stream)
-            record, own = stop, own + count
-        slots = between + (tables.CORES * FLAGS_OF_CORE if is_between else 0)
-        tasks.append((first, len(parts), job.in_step, _NONE, _NONE, _NONE))
-    feed = Feed(
-        code=_one(codes.parts),
-        transfers=_one(transfers.parts),
-        starts=_one(starts.parts),
-        static=_one([stream.static for stream in streams]),
-        gap=_one([stream.gap for stream in streams]),
-        registers=_one([stream.registers for stream in streams]),
-    )
-    groups, edges_of, edges = _dependences(jobs)
-    plan = Plan(np.array(parts, np.int64), np.array(tasks, np.int64), groups, edges_of, edges)
-    return feed, plan, slots
-
-
-def _dependences(jobs: Sequence[Job]) -> tuple[Table, Line, Line]:
-    """Return the groups, and by task the groups that wait for it."""
-    groups: list[tuple[int, int, int]] = []
-    waited: list[Line] = []
-    for number, job in enumerate(jobs):
-        if number and job.depends == jobs[number - 1].depends:
-            groups[-1] = (groups[-1][0], number + 1, groups[-1][2])
-        else:
-            groups.append((number, number + 1, len(job.depends)))
-            waited.append(np.array(job.depends, np.int64))
-    tasks = np.concatenate(waited)
-    waiting = np.repeat(np.arange(len(groups)), [len(each) for each in waited])
-    order = np.argsort(tasks, kind="stable")
-    edges_of = np.searchsorted(tasks[order], np.arange(len(jobs) + 1))
-    return np.array(groups, np.int64), edges_of.astype(np.int64), waiting[order].astype(np.int64)
-
-
-def _one(parts: Sequence[Table]) -> Table:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _slots_of(code: Table) -> tuple[int, bool]:
-    """Return how many flag counters of its own a program has, and whether it has any between cores."""
-    is_flag = (code[:, tables.ROLE] == Role.SET) | (code[:, tables.ROLE] == Role.WAIT)
-    own = code[is_flag & (code[:, tables.IS_BETWEEN] == 0), tables.SLOT]
-    return int(own.max(initial=_NONE)) + 1, bool(code[is_flag, tables.IS_BETWEEN].any())
-
-
-def code_of(decoded: Decoded, core: ClusterCore, target: Target, transfers: Table) -> Table:
-    """Return what the loop reads of a kernel, int64 [n, tables.CODE_WORDS].
-
-    Counters are numbered anew, those of the program from 0 on, as far as there are any; those between
-    the cores by who sets, who waits, and id.
-
-    Args:
-        decoded: The kernel.
-        core: Where it runs.
-        target: The machine.
-        transfers: What each instruction touches of GM (`decode.transfers`).
-
-    Raises:
-        ExecutableError: If an instruction does not suit the machine.
-    """
-    kernel, flags = decoded.kernel, decoded.flags
-    code = np.zeros((len(decoded), tables.CODE_WORDS), np.int64)
-    code[:, tables.PIPE], code[:, tables.ROLE] = decoded.pipe, decoded.role
-    code[:, tables.OCCUPANCY] = costs.occupancy(kernel, target)
-    code[:, tables.STARVED] = costs.starved(kernel, target)
-    code[:, tables.BYTES] = np.where(transfers[:, 0], costs.moved_bytes(kernel), 0)
-    is_flag = (decoded.role == Role.SET) | (decoded.role == Role.WAIT)
-    is_between = is_flag & (flags >= PIPE_FLAG_SLOTS)
-    own = is_flag & ~is_between
-    code[is_between, tables.IS_BETWEEN] = 1
-    code[own, tables.SLOT] = np.unique(flags[own], return_inverse=True)[1]
-    for index in np.flatnonzero(own & (decoded.role == Role.SET)).tolist():
-        code[index, tables.REACHED] = flag_of(int(flags[index]))[1]
-    to_other, place = np.divmod(flags[is_between] - PIPE_FLAG_SLOTS, FLAGS_OF_CORE)
-    other, name = np.divmod(place, CORE_FLAG_IDS)
-    setter = np.where(to_other == 0, int(core), other)
-    waiter = np.where(to_other == 0, other, int(core))
-    code[is_between, tables.SLOT] = (setter * len(ClusterCore) + waiter) * CORE_FLAG_IDS + name
-    code[is_between, tables.REACHED] = (waiter - int(core)) * PIPES
-    return code

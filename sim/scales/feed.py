@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...codegen.isa.scale_unit import START as START_WORD
-from ..jit import compiled, inner
+from ...ir.jit import compiled, inner
 from .unit import (
     A_REQUEST,
     B_REQUEST,
@@ -68,7 +68,7 @@ class Handshakes:
     """The handshake wires of some mads, one after another, cut to the cycles of the mads.
 
     Attributes:
-        given: What the unit was given, words as in `scale_decode`, uint8 [cycles].
+        given: What the unit was given, words as in `unit`, uint8 [cycles].
         answered: What it answered, uint8 [cycles].
         mads: Mads, from the first on, that came to their end.
     """
@@ -88,7 +88,7 @@ def feed(
             `codegen.isa.scale_unit`.
         around: What the unit stands among.
         limit: Cycles after which to stop in any case; as many as it takes by default.
-        held: Words of streams (`scale_decode.STREAMS`) to hold back: entry c mod n in cycle c,
+        held: Words of streams (`unit.STREAMS`) to hold back: entry c mod n in cycle c,
             uint8 [n]. A word that is on offer stays. Nothing is held back by default.
     """
     assert mads.shape[1:] == (len(START_WORD),), "a start word a line"

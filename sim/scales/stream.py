@@ -41,12 +41,10 @@ class Chunk:
     """Some mads of a stream as wires.
 
     Attributes:
-        first_mad: Number of the first.
         first_cycle: The cycles of the mads before it.
-        trace: All wires, as `scale_wires` has them.
+        trace: All wires, as `wires` has them.
     """
 
-    first_mad: int
     first_cycle: int
     trace: dict[str, npt.NDArray[Any]]
 
@@ -93,7 +91,7 @@ class ScaleStream:
         first = 0
         while first < len(of_mad):
             last = max(first + 1, int(np.searchsorted(before, int(before[first]) + cycles)))
-            yield Chunk(first, int(before[first]), self._wires(first, last))
+            yield Chunk(int(before[first]), self._wires(first, last))
             first = last
 
     def mad_at(self, cycle: int) -> tuple[int, int]:

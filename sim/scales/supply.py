@@ -17,7 +17,7 @@ import numpy as np
 
 from ...codegen.isa.scale_unit import BEATS_BYTES, SLOTS
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, GROUP
-from ..jit import compiled
+from ...ir.jit import compiled
 
 if TYPE_CHECKING:
     from ...ir.target import Target

@@ -3,12 +3,12 @@
 The words that pass its wires are those of `codegen.isa.scale_unit`. A step of a cycle has two halves:
 :func:`answers` tells the handshake wires that the unit drives, which are a function of its registers
 alone, and :func:`edge` what the clock edge at the end of the cycle makes of the registers. Whoever
-drives the other ends, recorded wires (:func:`step`) or a memory and a cube (`scale_feed`), calls
+drives the other ends, recorded wires (:func:`step`) or a memory and a cube (`feed`), calls
 these two.
 
 The registers hold no scales. Boxes leave a side in the order in which they came, so a side knows with
 which of its beats the oldest box begins, and a record which beats it is made of. That is all that
-timing needs, and the bytes stay where they are; `scale_wires` decodes them.
+timing needs, and the bytes stay where they are; `wires` decodes them.
 """
 
 # Compiled code has numpy's integers where this says int.
@@ -22,7 +22,7 @@ import numpy as np
 
 from ...codegen.isa.scale_unit import BEATS_BYTES, RECORD, REQUEST, SLOTS
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS
-from ..jit import compiled, inner
+from ...ir.jit import compiled, inner
 
 if TYPE_CHECKING:
     import numpy.typing as npt

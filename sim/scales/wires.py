@@ -17,7 +17,7 @@ from ...codegen.isa.scale_unit import RECORD, REQUEST, START
 from ...ir.dtypes import DType
 from ...ir.dtypes.boxes import BOX_GROUPS, BOX_ROWS
 from ...ir.dtypes.formats import format_of
-from ..jit import compiled
+from ...ir.jit import compiled
 from .unit import (
     END,
     FLAG_BITS,
@@ -88,7 +88,7 @@ def trace_of(
     is the complement of what comes next, so that whoever takes it is found out.
 
     Args:
-        handshakes: What `scale_feed.feed` makes of the mads.
+        handshakes: What `feed.feed` makes of the mads.
         mads: Their start words.
         a_boxes: The boxes of the left side in the order of the requests, uint8 [boxes, BOX_BYTES].
         b_boxes: Those of the right side.

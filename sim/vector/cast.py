@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...codegen.isa.vocabulary import VectorType
+from ...ir.jit import compiled, inner
 from ...ir.numerics.fast_cast import cast_row, float32_to_integers, form_of, goes_by_float64
-from ..jit import compiled, inner
-from .places import mark, part, place, ready
-from .plan import COLS, DTYPES, FLAG, OP, PITCH, ROWS, TYPE, WIDTH
+from .places import mark, part, ready, row_at
+from .plan import COLS, DTYPES, FLAG, OP, ROWS, TYPE, WIDTH
 from .rows import BF16, FP16, FP32, load_floats, store_integers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def recast(memory: Memory, line: Line, table: Table, mode: int) -> bool:
 
     Args:
         memory: The memories.
-        line: The instruction, as `vector_plan` has it.
+        line: The instruction, as `plan` has it.
         table: What `forms` returns.
         mode: How much is done, as for `kernels`.
 
@@ -55,13 +55,11 @@ def recast(memory: Memory, line: Line, table: Table, mode: int) -> bool:
         return True
     words, codes = np.empty(cols, np.uint64), np.empty((rows, cols), np.uint64)
     for row in range(rows):
-        here = place(memory, line, 1) + row * part(line, 1, PITCH)
-        _load(memory.local, here, wide, words)
+        _load(memory.local, row_at(memory, line, 1, row), wide, words)
         if not cast_row(words, form, goal, line[OP], codes[row]):
             return False
     for row in range(rows):
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        _store(memory.local, there, part(line, 0, WIDTH), codes[row])
+        _store(memory.local, row_at(memory, line, 0, row), part(line, 0, WIDTH), codes[row])
     mark(memory, line, 0, mode)
     return True
 
@@ -72,11 +70,9 @@ def _to_integers(memory: Memory, line: Line, goal: Line) -> None:
     cols = part(line, 0, COLS)
     bits, made = np.empty(cols, np.uint32), np.empty(cols, np.int64)
     for row in range(part(line, 0, ROWS)):
-        here = place(memory, line, 1) + row * part(line, 1, PITCH)
-        load_floats(memory.local, here, line[TYPE], bits)
+        load_floats(memory.local, row_at(memory, line, 1, row), line[TYPE], bits)
         float32_to_integers(bits.view(np.float32), goal, line[OP], made)
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        store_integers(memory.local, there, line[FLAG], made)
+        store_integers(memory.local, row_at(memory, line, 0, row), line[FLAG], made)
 
 
 @inner

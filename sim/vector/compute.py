@@ -1,6 +1,6 @@
 """What the vector core computes with tiles in UB, jitted; one entry for floats, one for integers.
 
-Every entry has the form `entry(memory, line, number, mode) -> bool`: `line` is that of `vector_plan`,
+Every entry has the form `entry(memory, line, number, mode) -> bool`: `line` is that of `plan`,
 `number` the register of an operand, `mode` is as for `kernels`. It returns whether the instruction was
 done; not where something that is read was never written.
 """
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..jit import compiled, inner
-from .places import mark, part, place, ready
+from ...ir.jit import compiled, inner
+from .places import mark, part, place, ready, row_at
 from .plan import COLS, FLAG, MEANING, OP, PITCH, ROWS, TYPE, Meaning
 from .reductions import float_of_row, fold_floats, fold_integers, integer_of_row
 from .rows import (
@@ -73,10 +73,9 @@ def float_unary(memory: Memory, line: Line, number: int, mode: int) -> bool:
     kind, cols = line[TYPE], part(line, 0, COLS)
     bits = np.empty(cols, np.uint32)
     for row in range(part(line, 0, ROWS)):
-        here = place(memory, line, 1) + row * part(line, 1, PITCH)
-        load_floats(memory.local, here, kind, bits)
+        load_floats(memory.local, row_at(memory, line, 1, row), kind, bits)
         float_of_one(line[OP], kind, bits, bits)
-        store_floats(memory.local, place(memory, line, 0) + row * part(line, 0, PITCH), kind, bits)
+        store_floats(memory.local, row_at(memory, line, 0, row), kind, bits)
     mark(memory, line, 0, mode)
     return True
 
@@ -89,11 +88,9 @@ def integer_unary(memory: Memory, line: Line, number: int, mode: int) -> bool:
     kind, cols = line[TYPE], part(line, 0, COLS)
     values = np.empty(cols, np.int64)
     for row in range(part(line, 0, ROWS)):
-        here = place(memory, line, 1) + row * part(line, 1, PITCH)
-        load_integers(memory.local, here, kind, values)
+        load_integers(memory.local, row_at(memory, line, 1, row), kind, values)
         integer_of_one(line[OP], values, values)
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        store_integers(memory.local, there, kind, values)
+        store_integers(memory.local, row_at(memory, line, 0, row), kind, values)
     mark(memory, line, 0, mode)
     return True
 
@@ -116,11 +113,9 @@ def float_pairs(memory: Memory, line: Line, number: int, mode: int) -> bool:
     elif expands and line[FLAG] != 0:
         load_floats(memory.local, place(memory, line, right), kind, b)
     for row in range(part(line, 0, ROWS)):
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        load_floats(
-            memory.local, place(memory, line, left) + row * part(line, left, PITCH), kind, a
-        )
-        second = place(memory, line, right) + row * part(line, right, PITCH)
+        there = row_at(memory, line, 0, row)
+        load_floats(memory.local, row_at(memory, line, left, row), kind, a)
+        second = row_at(memory, line, right, row)
         if expands and line[FLAG] == 0:
             load_floats(memory.local, second, kind, one)
             _spread(one, b)
@@ -153,11 +148,9 @@ def integer_pairs(memory: Memory, line: Line, number: int, mode: int) -> bool:
     elif expands and line[FLAG] != 0:
         load_integers(memory.local, place(memory, line, right), kind, b)
     for row in range(part(line, 0, ROWS)):
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        load_integers(
-            memory.local, place(memory, line, left) + row * part(line, left, PITCH), kind, a
-        )
-        second = place(memory, line, right) + row * part(line, right, PITCH)
+        there = row_at(memory, line, 0, row)
+        load_integers(memory.local, row_at(memory, line, left, row), kind, a)
+        second = row_at(memory, line, right, row)
         if expands and line[FLAG] == 0:
             load_integers(memory.local, second, kind, one)
             _spread(one, b)
@@ -227,8 +220,7 @@ def cast(memory: Memory, line: Line, number: int, mode: int) -> bool:
     kind, to, cols = line[TYPE], line[FLAG], part(line, 0, COLS)
     bits = np.empty(cols, np.uint32)
     for row in range(part(line, 0, ROWS)):
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        load_floats(memory.local, place(memory, line, 1) + row * part(line, 1, PITCH), kind, bits)
-        store_floats(memory.local, there, to, bits)
+        load_floats(memory.local, row_at(memory, line, 1, row), kind, bits)
+        store_floats(memory.local, row_at(memory, line, 0, row), to, bits)
     mark(memory, line, 0, mode)
     return True

@@ -72,7 +72,7 @@ def execute_compiled(memory: Memory, line: Line, registers: Sequence[int], mode:
 
     Args:
         memory: The memories of its core.
-        line: The instruction, as `vector_plan` has it.
+        line: The instruction, as `plan` has it.
         registers: Values of its register operands, in order.
         mode: As for a kernel of `kernels`.
 

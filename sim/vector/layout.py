@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ir.dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS
+from ...ir.jit import compiled, inner
 from ..datapaths.kernels import TRACK, Memory
 from ..datapaths.moves import copy_bytes, fill_bytes
-from ..jit import compiled, inner
-from .places import mark, part, place, ready
+from .places import mark, part, place, ready, row_at
 from .plan import COLS, FLAG, MEANING, PITCH, ROWS, SIZE, WIDTH, Meaning
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def lay_out(memory: Memory, line: Line, r0: int, r1: int, mode: int) -> bool:
 
     Args:
         memory: The memories.
-        line: The instruction, as `vector_plan` has it.
+        line: The instruction, as `plan` has it.
         r0: What its first register holds: of a fill the code, of a move the source's distance.
         r1: What its second one holds: of a move the result's distance.
         mode: How much is done, as for `kernels`.
@@ -112,7 +112,7 @@ def _fill(memory: Memory, line: Line, number: int, mode: int) -> None:
         for byte in range(width):
             memory.local[at + column + byte] = (number >> (8 * byte)) & 0xFF
     for row in range(1, part(line, 0, ROWS)):
-        copy_bytes(memory.local, at + row * part(line, 0, PITCH), memory.local, at, size)
+        copy_bytes(memory.local, row_at(memory, line, 0, row), memory.local, at, size)
     mark(memory, line, 0, mode)
 
 
@@ -191,9 +191,8 @@ def _select(memory: Memory, line: Line, mode: int) -> None:
     """Take elements of a tile where a mask says so."""
     width, invert = part(line, 0, WIDTH) // 8, line[FLAG] != 0
     for row in range(part(line, 0, ROWS)):
-        there = place(memory, line, 0) + row * part(line, 0, PITCH)
-        here = place(memory, line, 1) + row * part(line, 1, PITCH)
-        masks = place(memory, line, 2) + row * part(line, 2, PITCH)
+        there, here = row_at(memory, line, 0, row), row_at(memory, line, 1, row)
+        masks = row_at(memory, line, 2, row)
         for column in range(part(line, 0, COLS)):
             if (memory.local[masks + column] != 0) != invert:
                 for byte in range(column * width, column * width + width):
@@ -207,7 +206,7 @@ def _spread(memory: Memory, line: Line, mode: int) -> None:
     """Fill the rows of a tile with elements of a column, or the columns with those of a row."""
     width, size, other = part(line, 0, WIDTH) // 8, part(line, 0, SIZE), part(line, 1, PITCH)
     for row in range(part(line, 0, ROWS)):
-        there, here = place(memory, line, 0) + row * part(line, 0, PITCH), place(memory, line, 1)
+        there, here = row_at(memory, line, 0, row), place(memory, line, 1)
         if line[FLAG] != 0:
             copy_bytes(memory.local, there, memory.local, here, size)
             continue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...ir.jit import compiled, lean
 from ..datapaths.actions import Action
 from ..datapaths.kernels import CHECK, SPACE, Memory, local_ok
 from ..datapaths.ub import gm_to_ub, ub_to_gm, ub_to_gm_boxes, ub_to_l1, ub_to_l1_nz
-from ..jit import compiled, lean
 from .plan import PITCH, ROWS, SIZE, START, TILE_WORDS, TILES
 
 if TYPE_CHECKING:

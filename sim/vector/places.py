@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...ir.jit import inner
 from ..datapaths.kernels import REPORT, SPACE, TRACK, Memory, all_written
 from ..datapaths.moves import fill_bytes
-from ..jit import inner
 from .plan import PITCH, ROWS, SIZE, START, TILE_WORDS, TILES
 from .tiles import MAX_TILES
 
@@ -27,6 +27,12 @@ def place(memory: Memory, line: Line, tile: int) -> int:
 def part(line: Line, tile: int, word: int) -> int:
     """Return a number of a tile."""
     return line[TILES + tile * TILE_WORDS + word]
+
+
+@inner
+def row_at(memory: Memory, line: Line, tile: int, row: int) -> int:
+    """Return where a row of a tile begins among the local bytes."""
+    return place(memory, line, tile) + row * part(line, tile, PITCH)
 
 
 @inner

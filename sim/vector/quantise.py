@@ -8,9 +8,9 @@ import numpy as np
 
 from ...codegen.isa.vocabulary import ElementType
 from ...ir.dtypes.boxes import GROUP
+from ...ir.jit import compiled, inner
 from ...ir.numerics.fast_quantize import quantize_row, recipe_from
 from ..datapaths.moves import copy_bytes
-from ..jit import compiled, inner
 from .places import mark, part, place, ready
 from .plan import COLS, FLAG, OP, PITCH, ROWS, SIZE, TYPE
 from .rows import load_floats

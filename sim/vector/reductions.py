@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...codegen.isa.vocabulary import VectorReduction
-from ..jit import inner
+from ...ir.jit import inner
 from .rows import greater, lesser
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...codegen.isa.vocabulary import VectorBinary, VectorComparison, VectorType, VectorUnary
+from ...ir.jit import inner
 from ...ir.numerics.elements import FLOAT32_NAN
 from ...ir.numerics.fast_convert import (
     bfloat16_to_float32,
@@ -21,7 +22,6 @@ from ...ir.numerics.fast_convert import (
     float32_to_float16,
     float64_to_float32,
 )
-from ..jit import inner
 
 if TYPE_CHECKING:
     import numpy.typing as npt

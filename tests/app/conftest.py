@@ -156,3 +156,23 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str
         return "kernel.py"
 
     return write
+
+
+SIZED = """
+from scalebox.ir import language as pl
+
+M = pl.param("M", 32)
+K = pl.param("K", 128)
+"""
+
+
+@pytest.fixture
+def sized(kernel: Callable[..., str]) -> str:
+    """A kernel file with parameters M and K."""
+    kernel()
+    text = Path("kernel.py").read_text().replace("M, K, N = 32, 128, 64", "N = 64")
+    text = text.replace("from scalebox.ir import language as pl", SIZED, 1)
+    text = text.replace("[32, 128]", "[M, K]").replace("[128, 64]", "[K, N]")
+    text = text.replace("[32, 4]", "[M, K // 32]").replace("[4, 64]", "[K // 32, N]")
+    Path("sized.py").write_text(text)
+    return "sized.py"

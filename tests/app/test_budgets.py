@@ -115,6 +115,35 @@ def test_the_command_line_ends_with_the_status_of_a_fault(
     assert "--max-cycles" in capsys.readouterr().err
 
 
+ENDLESS = """from scalebox.ir import language as pl
+
+A = pl.Tensor[[16, 32], pl.FP32]
+
+
+@pl.jit
+def main(x: A, k: pl.Scalar[pl.INT32], y: pl.Out[A]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        while k > 0:
+            y = pl.store(pl.load(x, [0, 0], [16, 32]), [0, 0], y)
+    return y
+"""
+
+
+def test_an_endless_loop_ends_where_its_budget_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").write_text(ENDLESS)
+    inputs: dict[str, Any] = {"x": np.ones((16, 32), np.float32), "k": np.array(1)}
+    np.savez("in.npz", **inputs)
+    call = ["run", "kernel.py", "--inputs", "in.npz"]
+    assert main([*call, "--max-cycles", "250000"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Error: The run must end within 250000 cycles, not still be at ")
+    assert "instructions, which take longer." in " ".join(said.split())
+    assert "--> kernel.py:" in said
+
+
 # --------------------------------------------------------------------------- buffers and cores
 
 

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import scalebox
 from scalebox.app import cli
@@ -182,3 +184,57 @@ def test_no_command_imports_what_it_does_not_need() -> None:
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert child.stdout == "[]\n"
     assert cli.app.info.name == "scalebox"
+
+
+def test_an_option_of_one_value_may_be_given_once_in_every_command(capsys: Shown) -> None:
+    """Of two values nobody would see which holds; what lists things may come again, and a flag, too."""
+    group: Any = get_command(cli.app)
+    tried = 0
+    for name, command in group.commands.items():
+        for option in command.params:
+            if option.param_type_name != "option" or option.multiple or option.is_flag:
+                continue
+            for again in option.opts:
+                assert main([name, "x.py", option.opts[0], "1", f"{again}", "2"]) == 2
+                told = capsys.readouterr()
+                assert told.out == ""
+                assert f"{max(option.opts, key=len)} must be given once, not several" in told.err
+                tried += 1
+    assert tried > 30
+    assert main(["show", "--json", "--json", "nowhere"]) == 2
+    assert "given once" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "report", "disasm", "cosim", "sweep"])
+@pytest.mark.parametrize("option", ["--param", "--set"])
+def test_a_name_may_be_given_one_value_once(
+    command: str, option: str, kernel: Callable[..., str], capsys: Shown
+) -> None:
+    assert main([command, kernel(), option, "a=1", option, "b=1", option, "a=2"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"{option} must name a once" in told.err
+
+
+@pytest.mark.slow
+def test_nothing_hangs_on_assertions(kernel: Callable[..., str]) -> None:
+    """They look for our own mistakes, and a Python that leaves them out finds the same."""
+    told = [
+        subprocess.run(
+            [
+                sys.executable,
+                *options,
+                "-m",
+                "scalebox",
+                "sweep",
+                kernel(),
+                "--functional",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for options in ([], ["-O"])
+    ]
+    assert told[0] == told[1]

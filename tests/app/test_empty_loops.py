@@ -28,6 +28,22 @@ def main(a: A, c: pl.Out[A]{argument}):
             c = pl.store(u, [i * 16, 0], c)
 {more}    return c
 """
+AROUND = """from scalebox.ir import language as pl
+
+A = pl.Tensor[[64, 64], pl.FP32]
+
+
+@pl.jit
+def main(a: A, n: pl.Scalar[pl.INDEX], m: pl.Scalar[pl.INDEX], c: pl.Out[A]):
+{before}    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(a, [0, 0], [16, 64])
+        c = pl.store(t, [0, 0], c)
+        if {condition}:
+            for i in pl.range(0, {stop}):
+                u = pl.load(a, [i * 16, 0], [16, 64])
+                c = pl.store(u, [i * 16, 0], c)
+    return c
+"""
 MORE = """        for j in pl.range(0, TAIL):
             w = pl.load(a, [j * 16, 0], [16, 64])
             c = pl.store(w, [j * 16, 0], c)
@@ -106,6 +122,31 @@ def test_beside_a_loop_that_works_an_empty_one_is_told_and_figures_stay(capsys: 
     assert any(f"kernel.py:{LINE} runs 0 iterations" in line for line in shown)
     assert NO_MEASURE not in shown
     assert any(line.startswith("bound ") for line in shown)
+
+
+def around(stop: str, *, condition: str = "m < 1", before: str = "") -> list[str]:
+    """Return the call of a kernel with a loop behind a condition, with n = 0 and m = 0."""
+    Path("around.py").write_text(AROUND.format(stop=stop, condition=condition, before=before))
+    inputs: dict[str, Any] = {"a": np.ones((64, 64), np.float32), "n": np.array(0)}
+    np.savez("around.npz", m=np.array(0), **inputs)
+    return ["run", "around.py", "--inputs", "around.npz", "--json"]
+
+
+def test_an_argument_that_is_assigned_anew_says_nothing_of_a_loop(capsys: Shown) -> None:
+    assert main(around("n", before="    n = n + 2\n")) == 0
+    assert answer(capsys)["empty_loops"] == []
+
+
+def test_a_loop_that_the_run_did_not_come_to_is_no_matter(capsys: Shown) -> None:
+    assert main(around("n", condition="m > 0")) == 0
+    assert answer(capsys)["empty_loops"] == []
+    assert main(around("n")) == 0
+    assert len(answer(capsys)["empty_loops"]) == 1
+
+
+def test_a_bound_that_has_no_value_where_the_run_did_not_come_is_no_fault(capsys: Shown) -> None:
+    assert main(around("4 // n", condition="m > 0")) == 0
+    assert answer(capsys)["empty_loops"] == []
 
 
 def test_the_report_says_so_too(capsys: Shown) -> None:

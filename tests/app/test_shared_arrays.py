@@ -1,5 +1,6 @@
 """Arrays in a file that processes map: what is written is read, and not copied."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from scalebox.app.shared_arrays import read_shared, write_shared
+from scalebox.app.shared_arrays import NamelessFile, read_shared, write_shared
 from scalebox.ir import language as pl
 from scalebox.ir import numerics
 
@@ -52,3 +53,17 @@ def test_a_block_scaled_array_comes_back(tmp_path: Path) -> None:
     assert (found.elements == made.elements).all()
     assert (found.scales == made.scales).all()
     assert (found.dtype, found.axis) == (made.dtype, made.axis)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="such a file has a path on Linux only")
+def test_a_file_without_a_name_is_in_no_folder_and_stays_as_long_as_it_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    file = NamelessFile()
+    write_shared(file.path, np.ones(9))
+    assert list(tmp_path.iterdir()) == []
+    found = read_shared(file.path)
+    file.close()
+    assert (found == np.ones(9)).all()
+    assert not file.path.exists()

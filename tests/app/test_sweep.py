@@ -1,14 +1,10 @@
 """Sweeps: rows in the order of the grid, whoever makes them; what is refused is a row that says why."""
 
 import csv
-import errno
 import io
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -30,27 +26,6 @@ from scalebox.ir.errors import InputError, ParserError
 from scalebox.traces.bundle import load_bundle
 
 Shown = pytest.CaptureFixture[str]
-
-needs_fork = pytest.mark.skipif(not can_fork(), reason="processes are copied on Linux only")
-
-SIZED = """
-from scalebox.ir import language as pl
-
-M = pl.param("M", 32)
-K = pl.param("K", 128)
-"""
-
-
-@pytest.fixture
-def sized(kernel: Callable[..., str]) -> str:
-    """A kernel file with parameters M and K."""
-    kernel()
-    text = Path("kernel.py").read_text().replace("M, K, N = 32, 128, 64", "N = 64")
-    text = text.replace("from scalebox.ir import language as pl", SIZED, 1)
-    text = text.replace("[32, 128]", "[M, K]").replace("[128, 64]", "[K, N]")
-    text = text.replace("[32, 4]", "[M, K // 32]").replace("[4, 64]", "[K // 32, N]")
-    Path("sized.py").write_text(text)
-    return "sized.py"
 
 
 def test_a_row_says_what_a_run_says(sized: str) -> None:
@@ -92,47 +67,6 @@ def test_the_speed_up_is_against_the_first_row_that_multiplies_as_much(sized: st
     assert rows[1].speedup > 1
 
 
-@needs_fork
-@pytest.mark.parametrize("functional", [False, True])
-def test_the_number_of_processes_changes_nothing(sized: str, functional: bool) -> None:
-    grid: dict[str, Any] = {
-        "params": {"M": "8,16,32", "K": "64,128"},
-        "machines": "a5,a5-vendor-sim",
-        "settings": {"l1_bytes": "4096,524288"},
-        "functional": functional,
-    }
-    one, two, five = (scalebox.sweep(sized, jobs=jobs, **grid) for jobs in (1, 2, 5))
-    assert one == two == five
-    assert len(one) == 24
-    assert {row.status.value for row in one} == {"ok", "refused"}
-
-
-@needs_fork
-def test_golden_is_computed_once_for_the_runs_of_the_same_sizes(
-    sized: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    interpret = sweep_run.interpret
-
-    def counted(*args: Any, **options: Any) -> Any:
-        (tmp_path / f"golden-{os.getpid()}-{time.monotonic_ns()}").touch()
-        return interpret(*args, **options)
-
-    monkeypatch.setattr(sweep_run, "interpret", counted)
-    for jobs in (1, 2):
-        rows = scalebox.sweep(
-            sized,
-            params={"K": "64,128,256"},
-            settings={"l2_hit_cycles": "100..104:1"},
-            functional=True,
-            jobs=jobs,
-        )
-        assert all(row.ok for row in rows)
-        made = list(tmp_path.glob("golden-*"))
-        assert len(made) == 3
-        for each in made:
-            each.unlink()
-
-
 def test_the_inputs_are_those_of_a_run(sized: str, root: Path) -> None:
     for path in (Path(sized), root / "examples/mx_compound.py", root / "examples/softmax.py"):
         assert main(["run", str(path), "--seed", "3", "--out", "bundle"]) == 0
@@ -160,36 +94,6 @@ def test_what_differs_from_golden_is_a_row_that_says_where(
         assert row.problem.startswith("c: ")
     if can_fork():
         assert rows == scalebox.sweep(sized, settings=fields, functional=True, jobs=2)
-
-
-@needs_fork
-@pytest.mark.parametrize("fields", [{"l2_hit_cycles": "100,200,300"}, {"l1_bytes": "4096,524288"}])
-def test_golden_that_is_refused_refuses_the_same_rows_whoever_makes_them(
-    sized: str, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str]
-) -> None:
-    def refused(*args: Any, **options: Any) -> Any:
-        time.sleep(0.5)  # so that runs are made before it is known
-        raise InputError("No golden today")
-
-    monkeypatch.setattr(sweep_run, "interpret", refused)
-    one, two = (
-        scalebox.sweep(sized, settings=fields, functional=True, jobs=jobs) for jobs in (1, 2)
-    )
-    assert one == two
-    assert "No golden today" in {row.problem for row in one}
-    assert not any(row.ok for row in one)
-
-
-@needs_fork
-def test_the_end_of_the_process_that_makes_golden_is_a_problem_of_its_rows(
-    sized: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*args: Any, **options: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    monkeypatch.setattr(sweep_run, "interpret", killed)
-    rows = scalebox.sweep(sized, settings={"l2_hit_cycles": "1..9"}, functional=True, jobs=2)
-    assert all("ended by signal 9" in str(row.problem) for row in rows)
 
 
 def test_programs_and_executables_may_be_swept(
@@ -261,24 +165,6 @@ def test_an_option_that_no_run_could_have_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         scalebox.sweep(sized, **option)
-
-
-@needs_fork
-def test_data_that_cannot_be_shared_refuses_their_rows(
-    sized: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = sweep_run.write_shared
-
-    def full(path: Path, value: Any) -> None:
-        if value.problem is None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, value)
-
-    monkeypatch.setattr(sweep_run, "write_shared", full)
-    fields = {"l2_hit_cycles": "100,300"}
-    rows = scalebox.sweep(sized, params={"K": [128, 256]}, settings=fields, functional=True, jobs=2)
-    assert [row.ok for row in rows] == [True, True, False, False]
-    assert "No space left on device; one job needs no such file" in str(rows[2].problem)
 
 
 def test_a_kernel_that_is_none_is_refused_with_its_place() -> None:
@@ -373,31 +259,3 @@ def test_wrong_usage_is_a_sentence_and_no_row(sized: str, args: list[str], capsy
     assert told.out == ""
     assert "Error: " in told.err
     assert "Traceback" not in told.err
-
-
-@needs_fork
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_leaves_the_rows_that_are_done_and_no_process(examples: Path, jobs: str) -> None:
-    args = ["sweep", "examples/mx_matmul.py", "--param", "K=1024,8192", "--csv", "--jobs", jobs]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "scalebox", *args, "--set", "l2_hit_cycles=1..2000"],
-        cwd=examples,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    time.sleep(8)
-    assert child.poll() is None
-    os.killpg(child.pid, signal.SIGINT)
-    out, err = child.communicate(timeout=120)
-    assert child.returncode == 130, err
-    assert "Interrupted: " in err
-    assert "Traceback" not in err
-    states = [line["status"] for line in csv.DictReader(io.StringIO(out))]
-    assert len(states) == 4000
-    assert states.count("not run") + states.count("ok") == 4000
-    assert f"Interrupted: {states.count('ok'):,} of 4,000 runs" in err
-    with pytest.raises(ProcessLookupError):
-        os.killpg(child.pid, 0)

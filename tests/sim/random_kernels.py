@@ -7,7 +7,7 @@ from typing import Any
 from scalebox.codegen.executable import Kernel, Layout, View
 from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind
 from scalebox.sim import decode
-from scalebox.sim.pipes import timing
+from scalebox.sim.pipes.layout import code_of
 from scalebox.sim.pipes.timing import Program
 from scalebox.sim.scalar import resolve
 
@@ -61,7 +61,7 @@ def program(bench: Any, text: str, core: ClusterCore, target: Any) -> Program:
         decoded,
         resolve(decoded, ()),
         bound,
-        timing.code_of(decoded, core, target, transfers),
+        code_of(decoded, core, target, transfers),
         transfers,
         decode.transfer_starts(transfers, decoded, bound),
     )

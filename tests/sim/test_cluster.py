@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output
-from scalebox.codegen.host import Launch
+from scalebox.codegen.host.program import Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind, Pipe
 from scalebox.ir.errors import SimulationFault
 from scalebox.sim.device import simulate

@@ -22,7 +22,9 @@ from scalebox.sim import costs
         (17, 65, 17, 4, 25 + 2 * 2 * 2),
     ],
 )
-def test_mad(bench: Any, m: int, k: int, n: int, bits: int, cycles: int) -> None:
+def test_a_mad_takes_its_head_and_a_cycle_a_step(
+    bench: Any, m: int, k: int, n: int, bits: int, cycles: int
+) -> None:
     assert costs.mad_cycles(bench.target, m=m, k=k, n=n, bits=bits) == cycles
 
 
@@ -36,7 +38,9 @@ def test_mad(bench: Any, m: int, k: int, n: int, bits: int, cycles: int) -> None
         (Space.BIAS, 512, 25),
     ],
 )
-def test_transfers_from_l1(bench: Any, space: Space, size: int, cycles: int) -> None:
+def test_a_transfer_from_l1_takes_a_fixed_time_and_its_bytes(
+    bench: Any, space: Space, size: int, cycles: int
+) -> None:
     assert costs.l1_load_cycles(bench.target, size_bytes=size, to=space) == cycles
 
 
@@ -52,7 +56,7 @@ def test_transfers_from_l1(bench: Any, space: Space, size: int, cycles: int) -> 
         (65536, 256, 948),  # 512 + 435.2: 256 rows of 256 bytes, 69 bytes a cycle
     ],
 )
-def test_loads_from_gm(bench: Any, size: int, rows: int, cycles: int) -> None:
+def test_a_load_takes_its_bytes_and_its_rows(bench: Any, size: int, rows: int, cycles: int) -> None:
     assert costs.gm_load_cycles(bench.target, size_bytes=size, rows=rows) == cycles
 
 
@@ -65,7 +69,9 @@ def test_loads_from_gm(bench: Any, size: int, rows: int, cycles: int) -> None:
         (16, 33, 434),  # five eighths: 343.4 + 16 * (4.59 + 0.26 * 4)
     ],
 )
-def test_stores_from_the_accumulator(bench: Any, rows: int, cols: int, cycles: int) -> None:
+def test_a_store_from_the_accumulator_takes_a_fixed_time_and_its_rows(
+    bench: Any, rows: int, cols: int, cycles: int
+) -> None:
     assert costs.drain_cycles(bench.target, rows=rows, cols=cols) == cycles
 
 
@@ -80,7 +86,7 @@ def test_the_constants_fitted_to_the_vendors_simulator_give_its_worked_example()
     assert costs.drain_cycles(machine, rows=16, cols=24) == 426  # 343.4 + 16 * (4.59 + 0.26 * 2)
 
 
-def test_launch(bench: Any) -> None:
+def test_a_launch_takes_three_microseconds(bench: Any) -> None:
     assert costs.launch_cycles(bench.target) == 4950
 
 

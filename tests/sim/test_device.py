@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output
-from scalebox.codegen.host import Allocate, Binary, BinaryOp, Const, For, Launch, Variable
+from scalebox.codegen.host.program import Allocate, For, Launch
 from scalebox.codegen.isa.program import make
+from scalebox.codegen.scalars.exprs import Binary, BinaryOp, Const, Variable
 from scalebox.ir.dtypes import DType
 from scalebox.ir.errors import InputError, SimulationFault
 from scalebox.ir.numerics import pack, reference, scales

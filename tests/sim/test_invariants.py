@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
+from scalebox.codegen.scalars.exprs import Const
 from scalebox.ir.target import Target
 from scalebox.sim.device import simulate
 from scalebox.sim.pipes.tables import BUSY

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
+from scalebox.codegen.scalars.exprs import Const
 from scalebox.ir.dtypes import DType
 from scalebox.ir.errors import SimulationFault
 from scalebox.ir.numerics import reference, scales

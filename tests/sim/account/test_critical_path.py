@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebox.codegen.executable import Executable, HostProgram
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
+from scalebox.codegen.scalars.exprs import Const
 from scalebox.sim import costs
 from scalebox.sim.account.critical import CriticalPath, Segment, critical_path
 from scalebox.sim.account.critical_walk import CAUSE, FROM, RECORD, TASK, TO

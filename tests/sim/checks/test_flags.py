@@ -24,7 +24,7 @@ def told(bench: Any, text: str, options: dict[str, bool], mate: str = "") -> Sim
     ("text", "times", "line"),
     [(f"{SET}\nnop", "once", 1), (f"{SET}\n{SET}\n{WAIT}\n{SET}", "2 times", 4)],
 )
-def test_a_set_that_nobody_waits_for(
+def test_a_set_that_nobody_waits_for_is_told_with_how_often(
     bench: Any, options: dict[str, bool], text: str, times: str, line: int
 ) -> None:
     fault = told(bench, text, options)
@@ -36,7 +36,9 @@ def test_a_set_that_nobody_waits_for(
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_a_core_flag_that_nobody_waits_for(bench: Any, options: dict[str, bool]) -> None:
+def test_a_core_flag_that_nobody_waits_for_is_told_with_its_cores(
+    bench: Any, options: dict[str, bool]
+) -> None:
     fault = told(bench, "set_core_flag pipe=m, to=aiv0, id=2", options, "nop")
     assert "core flag 2 from AIC to AIV0 is still set once" in fault.message
     assert "of AIC" in fault.message
@@ -52,14 +54,14 @@ def test_a_core_flag_that_nobody_waits_for(bench: Any, options: dict[str, bool])
         (f"{SET.replace('id=3', 'id=2')}\n{WAIT}", "which nothing sets any more"),
     ],
 )  # fmt: skip
-def test_a_wait_for_what_nobody_sets(
+def test_a_wait_for_what_nobody_sets_says_what_it_waits_for(
     bench: Any, options: dict[str, bool], text: str, words: str
 ) -> None:
     assert words in told(bench, text, options).message
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_pipes_that_wait_in_a_circle(bench: Any, options: dict[str, bool]) -> None:
+def test_pipes_that_wait_in_a_circle_are_named(bench: Any, options: dict[str, bool]) -> None:
     text = (
         "wait_flag src=m, dst=mte1, id=0\nset_flag src=mte1, dst=m, id=0\n"
         "wait_flag src=mte1, dst=m, id=0\nset_flag src=m, dst=mte1, id=0"
@@ -83,7 +85,7 @@ def test_a_queue_that_is_full_before_the_set_is_issued(
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_cores_that_wait_in_a_circle(bench: Any, options: dict[str, bool]) -> None:
+def test_cores_that_wait_in_a_circle_are_named(bench: Any, options: dict[str, bool]) -> None:
     cube = "wait_core_flag pipe=m, of=aiv0, id=1\nset_core_flag pipe=m, to=aiv0, id=0"
     mate = "wait_core_flag pipe=v, of=aic, id=0\nset_core_flag pipe=v, to=aic, id=1"
     fault = told(bench, cube, options, mate)

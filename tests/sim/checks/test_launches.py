@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output, Task
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
 from scalebox.codegen.isa.vocabulary import CoreKind
+from scalebox.codegen.scalars.exprs import Const
 from scalebox.ir.errors import SimulationFault
 from scalebox.sim.checks import LaunchCheck
 from scalebox.sim.cluster import prepare

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
+from scalebox.codegen.scalars.exprs import Const
 from scalebox.ir.errors import SimulationFault
 from scalebox.sim.device import simulate
 

@@ -17,7 +17,7 @@ from scalebox.sim.checks.cells import cells_of
 from scalebox.sim.checks.overlaps import STRETCH_WORDS, conflicts, first_common
 from scalebox.sim.checks.rectangles import BYTE, Rectangle, rectangles
 
-from ...codegen.flag_checker import GRANULE, local_bytes
+from ...codegen.sync.flag_checker import GRANULE, local_bytes
 from ...codegen.test_access import EXAMPLES, INSTRUCTIONS, VIEWS
 from ...codegen.test_access_ub import STILL
 from ...codegen.test_access_ub import drawn as vector_fields

@@ -67,7 +67,7 @@ def test_scales_at_their_data_s_address_over_sixteen_are_right(bench: Any) -> No
 
 
 @pytest.mark.parametrize("wrong", [0x80, 0xC00, 0], ids=["shifted twice", "another slot", "zero"])
-def test_scales_that_went_elsewhere(bench: Any, wrong: int) -> None:
+def test_scales_that_went_elsewhere_are_told_with_the_place(bench: Any, wrong: int) -> None:
     kernel = kernel_of(bench, (0x8000, scales(wrong), 0))
     (fault,) = faults_of(kernel)
     assert (

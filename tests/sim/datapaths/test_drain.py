@@ -64,7 +64,9 @@ def test_conversion_rounds_to_nearest_even_as_ml_dtypes_does(
         ("fp32", 0xFFC12345, 0x7FC00000),
     ],
 )
-def test_conversion_edges(bench: Any, convert: str, pattern: int, stored: int) -> None:
+def test_a_sum_at_the_edge_of_a_type_is_converted_once_and_to_even(
+    bench: Any, convert: str, pattern: int, stored: int
+) -> None:
     got = store(bench, np.full(65536, pattern, np.uint32), convert)
     assert set(got.tolist()) == {stored}
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Task
-from scalebox.codegen.host import Assign, Const, Launch, Variable
+from scalebox.codegen.host.program import Assign, Launch
 from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind, Pipe
+from scalebox.codegen.scalars.exprs import Const, Variable
 from scalebox.ir.errors import InputError, SimulationFault
 from scalebox.sim.device import simulate
 from scalebox.sim.pipes.tables import BUSY, FLAG, IDLE, SCALES

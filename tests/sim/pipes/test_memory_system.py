@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel, Output
-from scalebox.codegen.host import Const, Launch
+from scalebox.codegen.host.program import Launch
 from scalebox.codegen.isa.vocabulary import CoreKind, Pipe
+from scalebox.codegen.scalars.exprs import Const
+from scalebox.ir.jit import compiled
 from scalebox.sim.device import simulate
-from scalebox.sim.jit import compiled
 from scalebox.sim.pipes import flows, tables
 from scalebox.sim.pipes.tables import BUSY, MEMORY, Setting
 from scalebox.sim.report import SimResult

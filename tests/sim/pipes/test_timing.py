@@ -74,7 +74,7 @@ def test_a_flag_set_long_ago_costs_nothing(bench: Any) -> None:
     assert result.accounts[0, Pipe.M, FLAG] == 0
 
 
-def test_flags_count(bench: Any) -> None:
+def test_each_wait_takes_the_oldest_set_of_its_flag(bench: Any) -> None:
     flag = "src=mte1, dst=m, id=1"
     text = "\n".join(
         [f"{BIAS}\n set_flag {flag}"] * 2 + [f"wait_flag {flag}"] * 2 + [f"set_flag {flag}"]

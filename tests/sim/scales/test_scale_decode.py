@@ -55,7 +55,7 @@ def passed(found: Trace, stream: str) -> list[int]:
 # ------------------------------------------------------------------------- by hand
 
 
-def test_one_box_pair_without_stalls() -> None:
+def test_one_pair_of_boxes_passes_in_six_cycles() -> None:
     found = trace([(1, 1, 2, 0)], Surroundings(32, 1, 0))
     assert [passed(found, name) for name in ("start", "a_request", "a", "b")] == [
         [0],
@@ -286,7 +286,9 @@ def test_the_closed_form_is_what_stepping_gives(
         (16, 4, 512, 128 - 3),  # one beat more, but in the first two and the last
     ],
 )
-def test_starved_cycles_by_hand(beat: int, bits: int, k: int, starved: int) -> None:
+def test_a_mad_takes_longer_by_the_cycles_that_it_starves(
+    beat: int, bits: int, k: int, starved: int
+) -> None:
     target = A5.with_settings({"scale_beat_bytes": beat})
     mad = {"m": 64, "k": k, "n": 64, "bits": bits}
     assert costs.mad_starved_cycles(target, **mad) == starved
