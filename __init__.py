@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from . import ir
     from .app.api import compile, interpret, run  # noqa: A004 - the promised name
     from .app.result import Result
-    from .app.sweep import sweep
-    from .app.sweep_rows import SweepRow
+    from .app.sweep.rows import SweepRow
+    from .app.sweep.runs import sweep
     from .codegen.executable import Executable
     from .ir import language as pl
     from .traces.compare import Comparison, compare
@@ -46,12 +46,12 @@ _DEFINED_IN = {
     "Comparison": ".traces.compare",
     "Executable": ".codegen.executable",
     "Result": ".app.result",
-    "SweepRow": ".app.sweep_rows",
+    "SweepRow": ".app.sweep.rows",
     "compare": ".traces.compare",
     "compile": ".app.api",
     "interpret": ".app.api",
     "run": ".app.api",
-    "sweep": ".app.sweep",
+    "sweep": ".app.sweep.runs",
 }
 
 # Public name -> the module that it names.

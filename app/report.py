@@ -15,11 +15,11 @@ from ..codegen.isa.vocabulary import ClusterCore, ElementType, PlainType, Timing
 from ..sim.costs import CUBE
 from ..traces.containers import SUFFIX
 from ..traces.timeline import Timeline
-from .core_places import labels, places
-from .pipe_table import table_lines
-from .run_analysis import Analysis
+from .account.analysis import Analysis
+from .account.core_places import labels, places
+from .account.pipe_table import table_lines
+from .account.trace import SHOWN
 from .run_changes import Changes
-from .run_trace import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..codegen.isa.program import Instruction
     from ..ir.target import Target
     from ..traces.compare import Comparison, Difference, OutputComparison
-    from .pipe_shares import PipeShare
+    from .account.pipe_shares import PipeShare
     from .replay import Kept
     from .result import Result
 

@@ -89,7 +89,7 @@ class Result:
             timeline: Whether it has the timeline of a run that was timed.
         """
         from ..traces.bundle import Bundle
-        from .run_trace import timeline_of
+        from .account.trace import timeline_of
         from .versions import versions
 
         shows = timeline and self.options["timing"]

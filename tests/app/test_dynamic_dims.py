@@ -8,7 +8,7 @@ import pytest
 
 import scalebox
 from scalebox.app.cli import main
-from scalebox.app.run_command import RunOptions, run_kernel
+from scalebox.app.commands.run import RunOptions, run_kernel
 from scalebox.ir import language as pl
 from scalebox.ir.core import Program
 from scalebox.ir.errors import InputError, IRValueError

@@ -260,7 +260,7 @@ def test_the_command_line_prints_the_difference_and_returns_1(
 
         return edited(compile_right(program, **options), wrong_type)
 
-    monkeypatch.setattr("scalebox.app.run_command.compile_program", compile_wrong)
+    monkeypatch.setattr("scalebox.app.commands.run.compile_program", compile_wrong)
     assert main(["run", "kernel.py"]) == 1
     shown = capsys.readouterr().out
     line = Path("kernel.py").read_text().splitlines().index("        c = pl.store(acc, [0, 0], c)")

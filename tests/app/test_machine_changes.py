@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import scalebox
+from scalebox.app.account.analysis import Analysis
 from scalebox.app.drawn_inputs import draw_inputs
 from scalebox.app.kernel_file import machine_of_kernel
 from scalebox.app.result import Result
-from scalebox.app.run_analysis import Analysis
 from scalebox.codegen.executable import Executable
 from scalebox.ir import language as pl
 from scalebox.ir.core import Program

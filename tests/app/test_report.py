@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scalebox.app.pipe_work import PIPE_WORK
+from scalebox.app.account.pipe_work import PIPE_WORK
+from scalebox.app.commands.run import RunOptions, run_kernel
 from scalebox.app.report import RunReport
-from scalebox.app.run_command import RunOptions, run_kernel
 from scalebox.codegen.isa.vocabulary import Pipe
 
 Text = Callable[..., str]

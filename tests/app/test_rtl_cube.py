@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import scalebox
-from scalebox.app.cosim_command import cosimulate
+from scalebox.app.commands.cosim import cosimulate
+from scalebox.app.commands.run import RunOptions, run_kernel
 from scalebox.app.drawn_inputs import draw_inputs
 from scalebox.app.kernel_file import load_kernel_file
 from scalebox.app.rtl_cube import CubeAccount, Multiplier, account_of
-from scalebox.app.run_command import RunOptions, run_kernel
 from scalebox.ir.errors import InputError
 from scalebox.ir.interp import select_entry
 from scalebox.ir.target import load_target

@@ -1,0 +1,1 @@
+"""Where the cycles of a run went, for a reader: pipes, waits, the bottleneck, the timeline."""
