@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scalebox.app.rtl_command import rtl_files
+from scalebox.app.commands.rtl import rtl_files
 from scalebox.rtl.emit import UNITS, Choice
 
 VECTORS = [("scale_decode", Choice(combined=True)), *((unit, Choice()) for unit in UNITS)]
