@@ -55,23 +55,23 @@ def kernel(*, core: CoreKind, text: str, mate: Kernel | None = None) -> Kernel:
     return Kernel.assemble("k", params=params, views=views, program=program, core=core, mate=mate)
 
 
-def run(made: Kernel) -> scalebox.app.api.Result:
+def run(made: Kernel) -> scalebox.Result:
     executable = Executable("p", "a5", "", (made,), (HostProgram.of_kernel(0, made),), "k")
     return scalebox.run(executable, {"a": np.eye(16, dtype=np.float16) * 3}, machine="a5")
 
 
 @pytest.fixture(scope="module")
-def result() -> scalebox.app.api.Result:
+def result() -> scalebox.Result:
     vector = kernel(core=CoreKind.AIV, text=VECTOR)
     return run(kernel(core=CoreKind.AIC, text=CUBE, mate=vector))
 
 
-def report_of(result: scalebox.app.api.Result) -> RunReport:
+def report_of(result: scalebox.Result) -> RunReport:
     return RunReport(title="k.py", result=result, comparison=None, bundle=None, seed=None)
 
 
 def test_the_table_names_the_cores_and_tells_their_pipes_apart(
-    result: scalebox.app.api.Result,
+    result: scalebox.Result,
 ) -> None:
     np.testing.assert_array_equal(result.outputs["c"], np.eye(16, dtype=np.float32) * -9)
     report = report_of(result)
@@ -90,7 +90,7 @@ def test_the_table_names_the_cores_and_tells_their_pipes_apart(
 
 
 def test_the_peak_is_that_of_the_cubes_on_the_operands_that_they_multiply(
-    result: scalebox.app.api.Result,
+    result: scalebox.Result,
 ) -> None:
     found = report_of(result).as_json()
     assert found["cores"] == ["0.AIC", "0.AIV0"]
@@ -106,7 +106,7 @@ def test_a_vector_kernel_has_no_line_of_multiplications() -> None:
     assert report.as_json()["cores"] == ["0.AIV0"]
 
 
-def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
+def test_the_timeline_names_the_cores(result: scalebox.Result) -> None:
     timeline = result.bundle().timeline
     assert isinstance(timeline, Timeline)
     trace = timeline.as_trace()
@@ -121,7 +121,7 @@ def test_the_timeline_names_the_cores(result: scalebox.app.api.Result) -> None:
 
 
 def test_an_executable_of_two_programs_runs_from_its_file(
-    result: scalebox.app.api.Result,
+    result: scalebox.Result,
 ) -> None:
     again = Executable.from_bytes(result.executable.to_bytes())
     found = scalebox.run(again, result.inputs, machine="a5")
