@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..isa.cluster import CORE_FLAG_IDS
@@ -156,6 +157,27 @@ class Gaps:
         return gaps
 
 
+@dataclass(frozen=True, slots=True)
+class Lump:
+    """Steps of one lane with nothing in between: they and what they conflict with, as bits."""
+
+    lane: int
+    steps: int
+    clashes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Steps with nothing in between, by number, and the same as one lump for each stretch of a lane."""
+
+    numbers: tuple[int, ...]
+    lumps: tuple[Lump, ...]
+
+
+Part = int | Run | AnyLoop | Branch
+"""A part of a block: a gap in which something stands, steps, or an item that holds blocks."""
+
+
 class Hazards:
     """The steps of a tree by number, in program order, and what each conflicts with.
 
@@ -184,6 +206,7 @@ class Hazards:
             self.lanes_of.setdefault(lane.core, []).append(lane.number)
         self.clashes = _clashes(self.steps, self.lanes)
         self._of_one_lane: dict[Branch, tuple[int, ...]] = {}
+        self._parts: dict[tuple[Block, tuple[int, ...]], list[Part]] = {}
 
     def edge(self, first: int, then: int) -> Edge:
         """Return the order of step number `first` before step number `then`, which runs later.
@@ -202,6 +225,52 @@ class Hazards:
         around = None if x < y else self.around(block)
         assert x < y or around is not None, "what runs later comes later, or again"
         return Edge(src, dst, block, x, y, around)
+
+    def parts(self, block: Block, gaps: tuple[int, ...]) -> list[Part]:
+        """Return what a block is made of, where flags or barriers stand in some of its gaps.
+
+        Args:
+            block: A block of the tree.
+            gaps: The numbers of these gaps, in order.
+        """
+        known = self._parts.get((block, gaps))
+        if known is None:
+            known = self._parts[block, gaps] = list(self._parts_of(block, set(gaps)))
+        return known
+
+    def _parts_of(self, block: Block, gaps: set[int]) -> Iterator[Part]:
+        steps: list[int] = []  # with nothing in between
+        for index, item in enumerate(block.items):
+            alone = self.of_one_lane(item) if isinstance(item, Branch) else ()
+            ends = isinstance(item, AnyLoop | Branch) and not alone
+            if steps and (ends or index in gaps):
+                yield self._run(steps)
+                steps = []
+            if index in gaps:
+                yield index
+            match item:
+                case Step():
+                    steps.append(self.number[item])
+                case Branch() if alone:
+                    steps += alone  # nobody else is told of anything in it, whichever arm runs
+                case AnyLoop() | Branch():
+                    yield item
+                case _:
+                    pass
+        if steps:
+            yield self._run(steps)
+        if len(block.items) in gaps:
+            yield len(block.items)
+
+    def _run(self, steps: Sequence[int]) -> Run:
+        lumps: list[Lump] = []
+        for lane, numbers in groupby(steps, self.lanes.__getitem__):
+            own = clashes = 0
+            for number in numbers:
+                own |= 1 << number
+                clashes |= self.clashes[number]
+            lumps.append(Lump(lane, own, clashes))
+        return Run(tuple(steps), tuple(lumps))
 
     def path(self, number: int) -> Path:
         """Return the way from the root to step number `number`."""

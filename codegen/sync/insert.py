@@ -20,7 +20,7 @@ from .turns import turns_of
 from .walk import is_safe, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..tree import Fields, Item
     from .hazards import Around, Edge, Turn
@@ -102,10 +102,26 @@ def _stretched(hazards: Hazards, edges: list[Edge]) -> list[Edge]:
     if is_safe(hazards, wide):
         return wide
     done = dict.fromkeys(edges)
-    for edge in edges:
-        if edge.around is not None:
-            _stretch(hazards, done, edge, edge.around)
+    _stretch_all(hazards, done, [edge for edge in edges if edge.around is not None])
     return list(done)
+
+
+def _stretch_all(hazards: Hazards, edges: dict[Edge, None], some: Sequence[Edge]) -> None:
+    """Replace some of `edges`, one after another, by ones whose flags are up for as long as can be.
+
+    What is safe together is so one by one: a flag that is up for longer tells nobody more.
+    """
+    for part in filter(None, (some[: len(some) // 2], some[len(some) // 2 :])):
+        if len(part) == 1 and part[0].around is not None:
+            _stretch(hazards, edges, part[0], part[0].around)
+            continue
+        others = [edge for edge in edges if edge not in part]
+        if is_safe(hazards, [*others, *map(_wide, part)]):
+            for edge in part:
+                del edges[edge]
+                edges[_wide(edge)] = None
+        else:
+            _stretch_all(hazards, edges, part)
 
 
 def _stretch(hazards: Hazards, edges: dict[Edge, None], edge: Edge, around: Around) -> None:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..tree import AnyLoop, Block, Branch, Step
-from .hazards import Gaps
+from ..tree import AnyLoop, Branch
+from .hazards import Gaps, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ..tree import Block
     from .hazards import Barrier, Edge, Gap, Hazards
 
 STEADY_TRIPS = 8
@@ -92,12 +92,13 @@ class _State:
     Attributes:
         known: For each lane, what it knows to be finished; a part of `run`.
         run: What has run at all.
-        told: For each flag that is up, what its setter knew, and the length of the log then.
+        told: For each flag that is up, by its edge's place, what its setter knew, and the length of the
+            log then.
     """
 
     known: dict[int, int]
     run: int
-    told: dict[Edge, tuple[int, int]]
+    told: dict[int, tuple[int, int]]
 
     def copy(self) -> _State:
         return _State(dict(self.known), self.run, dict(self.told))
@@ -138,15 +139,17 @@ class _Walk:
         edges = list(edges)
         self._hazards = hazards
         self._gaps = gaps = Gaps.of(edges, barriers)
-        self._busy = gaps.sets.keys() | gaps.barriers.keys() | gaps.waits.keys()
+        self._busy: dict[Block, set[int]] = {}
+        for block, index in (*gaps.sets, *gaps.barriers, *gaps.waits):
+            self._busy.setdefault(block, set()).add(index)
         self._flags = flags
         self._one = one
         first = len(hazards.steps)
-        self._bit = {edge: 1 << first + number for number, edge in enumerate(edges)}
-        self._edge_of = {first + number: edge for number, edge in enumerate(edges)}
+        self._place_of = {edge: first + number for number, edge in enumerate(edges)}
+        self._edge_of = {place: edge for edge, place in self._place_of.items()}
         self._of_pool: dict[tuple[int, ...], int] = {}
-        for edge in edges if flags else ():
-            self._of_pool[edge.pool] = self._of_pool.get(edge.pool, 0) | self._bit[edge]
+        for edge, place in self._place_of.items() if flags else ():
+            self._of_pool[edge.pool] = self._of_pool.get(edge.pool, 0) | 1 << place
         self._state = _State(dict.fromkeys(hazards.lanes_of[None], 0), 0, {})
         self._acts: dict[Block, list[Callable[[], None]]] = {}
         self._log: list[int] = []
@@ -167,41 +170,19 @@ class _Walk:
 
     def _acts_of(self, block: Block) -> Iterator[Callable[[], None]]:
         """Yield what a run of a block does."""
-        steps: list[int] = []  # with nothing in between
-        for index, item in enumerate(block.items):
-            if (block, index) in self._busy:
-                yield from self._run(steps)
-                yield from self._gap((block, index))
-                steps = []
-            match item:
-                case Step():
-                    steps.append(self._hazards.number[item])
+        for part in self._hazards.parts(block, tuple(sorted(self._busy.get(block, ())))):
+            match part:
+                case int():
+                    yield from self._gap((block, part))
+                case Run() if self._one:  # one fault is enough, so a lane's steps are one
+                    for lump in part.lumps:
+                        yield partial(self._check, lump.lane, lump.steps, lump.clashes)
+                case Run():
+                    yield from (partial(self._step, number) for number in part.numbers)
                 case AnyLoop():
-                    yield from self._run(steps)
-                    yield partial(self._loop, item)
-                    steps = []
-                case Branch() if alone := self._hazards.of_one_lane(item):
-                    steps += alone  # nobody else is told of anything in it, whichever arm runs
+                    yield partial(self._loop, part)
                 case Branch():
-                    yield from self._run(steps)
-                    yield partial(self._branch, item)
-                    steps = []
-                case _:
-                    continue
-        yield from self._run(steps)
-        yield from self._gap((block, len(block.items)))
-
-    def _run(self, steps: Sequence[int]) -> Iterator[Callable[[], None]]:
-        """Yield what steps with nothing in between do; where one fault is enough, a lane's as one."""
-        if not self._one:
-            yield from (partial(self._step, number) for number in steps)
-            return
-        for lane, numbers in groupby(steps, self._hazards.lanes.__getitem__):
-            own = clashes = 0
-            for number in numbers:
-                own |= 1 << number
-                clashes |= self._hazards.clashes[number]
-            yield partial(self._check, lane, own, clashes)
+                    yield partial(self._branch, part)
 
     def _loop(self, loop: AnyLoop) -> None:
         """Walk trips until one more changes nothing; what follows may come after any number."""
@@ -248,18 +229,16 @@ class _Walk:
         """Something new runs: nobody knows it to be finished any more."""
         state = self._state
         if state.run & bit:
-            for lane in state.known:
-                state.known[lane] &= ~bit
+            known, others = state.known, ~bit
+            for lane in known:
+                known[lane] &= others
         state.run |= bit
         self._write(bit)
 
     def _write(self, bit: int) -> None:
         self._log.append(bit)
         if len(self._log) % _CHUNK == 0:
-            whole = 0
-            for each in self._log[-_CHUNK:]:
-                whole |= each
-            self._chunks.append(whole)
+            self._chunks.append(_together(self._log[-_CHUNK:]))
 
     def _cut_log(self, start: int) -> list[int]:
         """Take the log's part from `start` on away, as if it had not happened, and return it."""
@@ -270,15 +249,11 @@ class _Walk:
 
     def _since(self, when: int) -> int:
         """Return what ran since the log had length `when`."""
-        found = 0
-        chunk = -(-when // _CHUNK)
-        for each in self._log[when : chunk * _CHUNK]:
-            found |= each
-        for each in self._chunks[chunk:]:
-            found |= each
-        for each in self._log[max(when, len(self._chunks) * _CHUNK) :]:
-            found |= each
-        return found
+        if len(self._log) - when <= _CHUNK:
+            return _together(self._log[when:])
+        chunk, whole = -(-when // _CHUNK), len(self._chunks) * _CHUNK
+        found = _together(self._log[when : chunk * _CHUNK]) | _together(self._chunks[chunk:])
+        return found | _together(self._log[max(when, whole) :])
 
     def _settle(self) -> None:
         """Bring what setters told up to now, so that states can be compared.
@@ -321,11 +296,15 @@ class _Walk:
 
     def _gap(self, gap: Gap) -> Iterator[Callable[[], None]]:
         for edge in self._gaps.sets.get(gap, ()):
-            yield partial(self._set, edge)
+            if self._flags:
+                yield partial(self._see_set, edge)
+            yield partial(self._set, self._place_of[edge], edge.src.number)
         for core in self._gaps.barriers.get(gap, ()):
             yield partial(self._join, self._hazards.lanes_of.get(core, ()))
         for edge in self._gaps.waits.get(gap, ()):
-            yield partial(self._wait, edge)
+            if self._flags and edge.crosses:
+                yield partial(self._see_wait, edge)
+            yield partial(self._wait, self._place_of[edge], edge.dst.number)
 
     def _join(self, lanes: Iterable[int]) -> None:
         known = self._state.known
@@ -335,25 +314,38 @@ class _Walk:
         for lane in lanes:
             known[lane] = finished
 
-    def _wait(self, edge: Edge) -> None:
-        state, bit, dst = self._state, self._bit[edge], edge.dst.number
-        if self._flags and edge.crosses:
-            unknown = self._of_pool[edge.pool] & state.run & ~state.known[dst] & ~bit
-            self.report.crossed.update((self._edge_of[n], edge) for n in _bits(unknown))
-        bits, when = state.told.pop(edge)
-        state.known[dst] |= bits & ~self._since(when) | bit
+    def _wait(self, place: int, dst: int) -> None:
+        state = self._state
+        bits, when = state.told.pop(place)
+        state.known[dst] |= bits & ~self._since(when) | 1 << place
 
-    def _set(self, edge: Edge) -> None:
-        state, bit = self._state, self._bit[edge]
-        src = edge.src.number
-        if self._flags:
-            unknown = self._of_pool[edge.pool] & state.run & ~state.known[src]
-            self.report.up.update((self._edge_of[n], edge) for n in _bits(unknown))
-            if edge not in self._seen:
-                self._seen.add(edge)
-                self.report.order.append(edge)
-        self._record(bit)
-        state.told[edge] = (state.known[src], len(self._log))
+    def _set(self, place: int, src: int) -> None:
+        state = self._state
+        self._record(1 << place)
+        state.told[place] = (state.known[src], len(self._log))
+
+    def _see_wait(self, edge: Edge) -> None:
+        """Report whose flags a wait might take instead of its own."""
+        state, bit = self._state, 1 << self._place_of[edge]
+        unknown = self._of_pool[edge.pool] & state.run & ~state.known[edge.dst.number] & ~bit
+        self.report.crossed.update((self._edge_of[n], edge) for n in _bits(unknown))
+
+    def _see_set(self, edge: Edge) -> None:
+        """Report whose flags may still be up where one is set."""
+        state = self._state
+        unknown = self._of_pool[edge.pool] & state.run & ~state.known[edge.src.number]
+        self.report.up.update((self._edge_of[n], edge) for n in _bits(unknown))
+        if edge not in self._seen:
+            self._seen.add(edge)
+            self.report.order.append(edge)
+
+
+def _together(parts: list[int]) -> int:
+    """Return the union of sets."""
+    found = 0
+    for each in parts:
+        found |= each
+    return found
 
 
 def _bits(number: int) -> Iterator[int]:

@@ -3,7 +3,8 @@
 What the kernel left in Mat or unplaced is cut where that is faster or nothing else fits: along K always,
 along M and N where the result's only use is a store, whose tiles are then stored one by one. Products
 that are added up into one such result are cut alike. K is cut between steps of the cube, of block-
-scaled operands at multiples of 64, so no bit changes.
+scaled operands at multiples of 64, so no bit changes. Operands that are loaded for one sum alone come in
+pieces along K, and how long they take counts where tiles are chosen.
 Operands that the kernel moved itself are left alone.
 """
 
@@ -24,21 +25,25 @@ from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES, STAGES
 from .base import FunctionPass, current_target
 from .inserting import InsertingMutator
-from .l0_loads import bytes_in_l1, split_loads
+from .l0_loads import bytes_in_l1
 from .l0_loops import Nest
+from .l0_pieces import loads_of, split_loads
 from .l0_room import Bytes, Neighbours
 from .l0_sums import find_sums
 from .l0_tiles import M_UNIT, Tiling, choose, cost, fits
+from .l1_arrivals import load_cycles
 from .l1_blocks import Blocker, Uses
 from .memory_sizes import MEMORIES, memory_bytes
 from .memrefs import tile_vars
 
 if TYPE_CHECKING:
-    from ..core import ForStmt, Stmt
+    from collections.abc import Sequence
+
+    from ..core import ForStmt, Stmt, WhileStmt
     from ..expr import Var
     from ..target import Target
     from .l0_sums import Sum
-    from .l0_tiles import Problem
+    from .l0_tiles import Cost, Problem
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class _Cutter(InsertingMutator):
         self._in_l1 = 0
         self._target = target
         self._copies = 1
+        self._looped = False
 
     def visit_function(self, op: Function) -> Function:
         uses = Uses()
@@ -83,8 +89,17 @@ class _Cutter(InsertingMutator):
         outer = self._copies
         if op.kind is ForKind.Pipeline:
             self._copies *= op.attrs.get(STAGES, 1)
-        done = self.visit_children(op)
+        done = self._again(op)
         self._copies = outer
+        return done
+
+    def visit_while_stmt(self, op: WhileStmt) -> Stmt:
+        return self._again(op)
+
+    def _again(self, op: ForStmt | WhileStmt) -> Stmt:
+        outer, self._looped = self._looped, True
+        done = self.visit_children(op)
+        self._looped = outer
         return done
 
     def visit_seq_stmts(self, op: SeqStmts) -> Stmt:
@@ -99,12 +114,8 @@ class _Cutter(InsertingMutator):
         for found in sums:
             last = found.store or found.stmts[-1]
             taken = self._neighbours.taken(last, {*moved, found.result})
-            tiling = _tiling(found, taken, self._copies, self._target)
-            if tiling is not None:
-                nest = Nest(found, tiling)
-                if nest.is_straight:
-                    spare = self._target.l1_bytes - self._copies * self._in_l1
-                    nest.pieces = split_loads(found, tiling, op.stmts, self._uses, spare)
+            nest = self._nest(found, taken, op.stmts)
+            if nest is not None:
                 instead.update((stmt, []) for stmt in found.stmts)
                 instead.update(nest.pieces.instead if nest.pieces is not None else {})
                 instead[last] = nest.stmts()
@@ -112,6 +123,38 @@ class _Cutter(InsertingMutator):
             return super().visit_seq_stmts(op)
         stmts = tuple(new for old in op.stmts for new in instead.get(old, [old]))
         return super().visit_seq_stmts(replace(op, stmts=stmts))
+
+    def _nest(self, found: Sum, taken: Bytes, stmts: Sequence[Stmt]) -> Nest | None:
+        """Return how a sum is computed in tiles; None where it is best left alone."""
+        spare = self._target.l1_bytes - self._copies * self._in_l1
+        loads = Fraction(0)
+        # Nothing waits for them while another copy is computed, nor for the end of a sum that goes on.
+        if self._copies == 1 and found.store is not None:
+            own = loads_of(found, stmts, self._uses) or ()
+            loads += sum(load_cycles(each.value, self._target, {}) for each in own)
+        # A row of scales that is loaded in a piece for each step is cut anywhere.
+        for row_scales in dict.fromkeys((False, found.problem.row_scales)):
+            problem = with_fields(found.problem, taken=taken, row_scales=row_scales, loads=loads)
+            chosen = _tiling(found, problem, self._copies, self._target)
+            if chosen is None:
+                return None
+            tiling, price = chosen
+            nest = Nest(found, tiling)
+            if nest.is_straight:
+                nest.pieces = split_loads(
+                    found,
+                    tiling,
+                    price,
+                    stmts,
+                    self._uses,
+                    spare_bytes=spare,
+                    waits=self._looped or spare < 0,
+                    target=self._target,
+                )
+            if nest.pieces is not None or _is_aligned(found, tiling):
+                return nest
+        message = "tiles that keep to the units of a row of scales need no pieces"
+        raise AssertionError(message)
 
     def _may_join(self, together: Sum, first: Sum) -> bool:
         """Whether L1 holds all operands of a sum at once, as it must where they are used together."""
@@ -125,26 +168,31 @@ class _Cutter(InsertingMutator):
         return alone is None and choose(first.problem, self._target) is None
 
 
-def _tiling(found: Sum, taken: Bytes, copies: int, target: Target) -> Tiling | None:
-    """Return how a sum is to be cut; None where it is best left alone.
+def _is_aligned(found: Sum, tiling: Tiling) -> bool:
+    """Whether each step of K begins where a row of scales in L1 can be cut."""
+    return tiling.k >= found.valid[1] or tiling.k % found.problem.k_unit == 0
+
+
+def _tiling(
+    found: Sum, problem: Problem, copies: int, target: Target
+) -> tuple[Tiling, Cost] | None:
+    """Return how a sum is to be cut, and what it costs; None where it is best left alone.
 
     Args:
         found: The sum.
-        taken: What of L0A, L0B, L0C and the bias table its neighbours need.
+        problem: What is to be cut of it.
         copies: How many copies pipelined loops around it make of its body.
         target: The machine.
     """
-    problem = with_fields(found.problem, taken=taken)
     alone = _cycles_alone(found, problem, copies, target)
     chosen = choose(problem, target)
     if chosen is None:
-        if alone is None and any(taken):  # then the allocation says who needs what
-            return _tiling(found, (0, 0, 0, 0), copies, target)
+        if alone is None and any(problem.taken):  # then the allocation says who needs what
+            return _tiling(found, with_fields(problem, taken=(0, 0, 0, 0)), copies, target)
         if alone is None:
             raise _refusal(found, target)
         return None
-    tiling, price = chosen
-    return None if alone is not None and alone <= price.wall else tiling
+    return None if alone is not None and alone <= chosen[1].wall else chosen
 
 
 def _cycles_alone(found: Sum, problem: Problem, copies: int, target: Target) -> Fraction | None:

@@ -1,104 +1,53 @@
-"""The loads of a matmul that is cut along K are cut too, so that the cube need not wait for all of K.
+"""Loads of operands that can be cut, and their parts.
 
-Each operand comes in a few pieces along K, the first pieces of all operands first: while the cube works on
-them the others are on their way. Nothing is loaded twice, and what is not valid is not loaded.
+A plain load takes a matrix, or boxes of scales, as far as they are valid, for one sum alone. Its parts load
+the same elements to tiles of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ..collapsing import plus
 from ..core import AssignStmt, Stmt
 from ..dtypes import Index
-from ..dtypes.boxes import BOX_GROUPS, BOX_ROWS, GROUP
 from ..expr import Call, ConstInt, Expr, FloorDiv, MakeTuple, Op, ScalarType, Var, index, replace
 from ..ops import create_op_call
 from ..ops.checks import is_mx_blocked
 from ..ops.rules_memory import view_with_valid
 from ..tile_bytes import ALIGNMENT, round_up, tile_bytes
-from ..types import MemorySpace, TensorLayout, TensorType, TileType, constant_dims
+from ..types import MemorySpace, TensorType, TileType, constant_dims
+from .l1_arrivals import blocked_axis
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from .l0_sums import Sum
-    from .l0_tiles import Tiling
-
 _LOAD = "tile.load"
-#: In how many pieces an operand comes at most.
-PIECES = 4
 _RANK = 2
-#: The axes of a blocked scale tensor that count boxes of 16 rows, and pairs of groups.
-_BLOCKED_ROWS, _BLOCKED_GROUPS = 1, 2
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Operands in pieces along K.
-
-    Attributes:
-        depth: Elements along K of each piece but the last.
-        of: The pieces of each operand, in order.
-        instead: What stands in the place of each load.
-    """
-
-    depth: int
-    of: Mapping[Var, tuple[Var, ...]]
-    instead: Mapping[Stmt, list[Stmt]]
-
-
-def split_loads(
-    found: Sum, tiling: Tiling, stmts: Sequence[Stmt], uses: Mapping[Var, int], spare_bytes: int
-) -> Pieces | None:
-    """Return the operands of a product in pieces; None where that changes what a program does.
-
-    Args:
-        found: The sum.
-        tiling: How it is cut; pieces are made of whole steps.
-        stmts: The sequence that holds it.
-        uses: How often the function reads each variable.
-        spare_bytes: What L1 has beside all that the function keeps there; pieces begin at multiples
-            of their own.
-    """
-    steps = -(-found.valid[1] // tiling.k)
-    if len(found.links) > 1 or steps == 1:
-        return None
-    link = next(iter(found.links))
-    operands = {link.lhs: 1, link.rhs: 0}
-    if link.scales is not None:
-        left, right = link.scales
-        operands = {link.lhs: 1, left: 1, link.rhs: 0, right: 0}
-    loads = plain_loads(operands, stmts, uses)
-    if loads is None:
-        return None
-    depth = -(-steps // PIECES) * tiling.k
-    made: dict[Var, list[AssignStmt]] = {}
-    for stmt in loads:
-        unit = GROUP if stmt.var in (link.scales or ()) else 1
-        made[stmt.var] = _cut(stmt, operands[stmt.var], depth // unit, -(-found.valid[1] // unit))
-    pieces = [piece for parts in made.values() for piece in parts]
-    if bytes_in_l1(p.var for p in pieces) - bytes_in_l1(s.var for s in loads) > max(0, spare_bytes):
-        return None
-    instead: dict[Stmt, list[Stmt]] = {stmt: [] for stmt in loads}
-    rounds = zip(*(made[var] for var in operands), strict=True)
-    instead[loads[-1]] = [piece for each in rounds for piece in each]
-    return Pieces(depth, {var: tuple(s.var for s in parts) for var, parts in made.items()}, instead)
 
 
 def plain_loads(
-    operands: Collection[Var], stmts: Sequence[Stmt], uses: Mapping[Var, int]
+    operands: Collection[Var],
+    stmts: Sequence[Stmt],
+    uses: Mapping[Var, int],
+    products: Collection[Stmt] = (),
 ) -> list[AssignStmt] | None:
-    """Return the loads of the operands, if each is for this product alone and they can stand together."""
+    """Return the loads of the operands, if each is for this sum alone and they can stand together.
+
+    Args:
+        operands: Tiles.
+        stmts: The sequence that holds the sum.
+        uses: How often the function reads each variable.
+        products: Statements that will stand behind all of the loads, where they are.
+    """
     places = [
         n for n, stmt in enumerate(stmts) if isinstance(stmt, AssignStmt) and stmt.var in operands
     ]
     if len(places) < len(operands):
         return None
     between = stmts[places[0] : places[-1] + 1]
-    if not all(is_still(stmt) for stmt in between):
+    if not all(is_still(stmt) for stmt in between if stmt not in products):
         return None
     found = [cast("AssignStmt", stmts[place]) for place in places]
     alone = all(uses.get(stmt.var, 0) == 1 and _is_plain(stmt.value) for stmt in found)
@@ -123,19 +72,6 @@ def _is_plain(value: Expr) -> bool:
     return len(source.shape) == _RANK or (source.layout.is_mx and is_mx_blocked(source))
 
 
-def _cut(stmt: AssignStmt, axis: int, size: int, valid: int) -> list[AssignStmt]:
-    """Return the loads of the pieces of `size` along an axis of which `valid` elements are needed."""
-    load, tile = cast("Call", stmt.value), cast("TileType", stmt.var.type)
-    shape = constant_dims(tile.shape)
-    assert shape is not None, "the extents of operands that are cut are constants"
-    pieces: list[AssignStmt] = []
-    for first in range(0, valid, size):
-        extent = min(size, shape[axis] - first)
-        piece = piece_of(load, axis, index(first), extent, min(extent, valid - first))
-        pieces.append(AssignStmt(Var(stmt.var.name_hint, piece.type, stmt.span), piece, stmt.span))
-    return pieces
-
-
 def piece_of(load: Call, axis: int, first: Expr, extent: int, valid: int, *, per: int = 1) -> Call:
     """Return the load of a part of what a plain load takes.
 
@@ -155,8 +91,7 @@ def piece_of(load: Call, axis: int, first: Expr, extent: int, valid: int, *, per
         args = [tensor, begin, window, _with(has, axis, index(valid))]
         made = create_op_call(_LOAD, args, load.kwargs, load.span)
         return replace(made, attrs=load.attrs)
-    of_groups = axis == (1 if source.layout is TensorLayout.MX_A_ZZ else 0)
-    at, unit = (_BLOCKED_GROUPS, BOX_GROUPS) if of_groups else (_BLOCKED_ROWS, BOX_ROWS)
+    at, unit = blocked_axis(source, axis)
     begin = _with(offsets, at, plus(_element(offsets, at), _divided(first, per * unit)))
     window = _with(window, at, index(-(-extent // unit)))
     tile = cast("TileType", load.type)

@@ -8,7 +8,6 @@ constants: what a loop takes is always valid as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING
 
 from ..core import AssignStmt, EvalStmt, Stmt
@@ -25,7 +24,7 @@ from .loop_writer import LoopWriter, Stretch, stretches
 
 if TYPE_CHECKING:
     from ..errors import Span
-    from .l0_loads import Pieces
+    from .l0_pieces import Pieces
     from .l0_sums import Sum
     from .l0_tiles import Problem, Tiling
 
@@ -203,40 +202,31 @@ class Nest(LoopWriter):
         return [*left, *right]
 
     def _left(self, link: Link, row: Expr, at: Expr, m: int, k: int) -> list[Expr]:
-        link, at = self._piece(link, at)
         m = 1 if self.sum.of_a_row else m
-        data = self._extract(link.lhs, row, at, (m, k), MemorySpace.Left, link.span)
+        lhs, place = self._piece(link.lhs, at)
+        data = self._extract(lhs, row, place, (m, k), MemorySpace.Left, link.span)
         if link.scales is None:
             return [data]
-        scales, shape = link.scales[0], (m, k // GROUP)
-        group = _group(at)
-        return [
-            data,
-            self._extract(scales, row, group, shape, MemorySpace.LeftScale, link.span),
-        ]
+        scales, place = self._piece(link.scales[0], at)
+        shape, space = (m, k // GROUP), MemorySpace.LeftScale
+        return [data, self._extract(scales, row, _group(place), shape, space, link.span)]
 
     def _right(self, link: Link, at: Expr, col: Expr, k: int, n: int) -> list[Expr]:
-        link, at = self._piece(link, at)
-        data = self._extract(link.rhs, at, col, (k, n), MemorySpace.Right, link.span)
+        rhs, place = self._piece(link.rhs, at)
+        data = self._extract(rhs, place, col, (k, n), MemorySpace.Right, link.span)
         if link.scales is None:
             return [data]
-        scales, shape = link.scales[1], (k // GROUP, n)
-        group = _group(at)
-        return [
-            data,
-            self._extract(scales, group, col, shape, MemorySpace.RightScale, link.span),
-        ]
+        scales, place = self._piece(link.scales[1], at)
+        shape, space = (k // GROUP, n), MemorySpace.RightScale
+        return [data, self._extract(scales, _group(place), col, shape, space, link.span)]
 
-    def _piece(self, link: Link, at: Expr) -> tuple[Link, Expr]:
-        """Return the operands that hold a step of K, and its place in them."""
+    def _piece(self, operand: Var, at: Expr) -> tuple[Var, Expr]:
+        """Return the tile that holds an operand from an element of K on, and the place of it there."""
         if self.pieces is None:
-            return link, at
+            return operand, at
         assert isinstance(at, ConstInt), "steps that are looped over are not in pieces"
-        number, place = divmod(at.value, self.pieces.depth)
-        of = self.pieces.of
-        scales = link.scales and (of[link.scales[0]][number], of[link.scales[1]][number])
-        here = with_fields(link, lhs=of[link.lhs][number], rhs=of[link.rhs][number], scales=scales)
-        return here, constant(place, at.span)
+        number, place = divmod(at.value, self.pieces.depth[operand])
+        return self.pieces.of[operand][number], constant(place, at.span)
 
     def _keep(self, place: Expr, size: int) -> None:
         """Move the operand that stays while the inner axis is walked."""

@@ -158,6 +158,7 @@ class Sum:
             bias=self.links[0].bias is not None,
             products=len(self.links),
             scaled=self.scaled,
+            of_a_row=self.of_a_row,
             row_scales=self.of_a_row and any(_is_plain_row(each) for each in scales),
         )
 

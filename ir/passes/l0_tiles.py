@@ -5,7 +5,8 @@ instruction that its constants leave out: MTE1 moves operands one after another,
 then a step a cycle, the fixpipe drains a tile row by row. All arithmetic is exact.
 
 Two pipes that share work in n equal pieces, double buffered, take the longer one's time and one piece
-of the shorter one's, before the first overlap or after the last one.
+of the shorter one's, before the first overlap or after the last one. The loads of the operands, where
+they are this product's own, share it so with its first tile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ..dtypes.boxes import BOX_BYTES, BOX_GROUPS, BOX_ROWS, GROUP
@@ -31,6 +32,8 @@ M_UNIT = 16
 _SCALED_K_UNIT, _SCALED_N_UNIT = 64, 32
 #: The largest extent of a multiplication.
 MAD_LIMIT = 4095
+#: In how many pieces along K an operand comes to L1 at most.
+PIECES = 4
 _CUBE = 16
 _SUM_BYTES = 4
 _OPERAND_BOX_BYTES = FRACTAL_ROWS * FRACTAL_BYTES
@@ -61,7 +64,9 @@ class Problem:
         products: How many products with operands of these extents are added up.
         taken: Bytes of L0A, L0B, L0C and the bias table that others need meanwhile.
         scaled: Whether the operands are block-scaled, of 4 or 8 bits; others have 8 to 32.
+        of_a_row: Whether the left operand is a row, which is moved as it is, without rows beside it.
         row_scales: Whether the left scales are a row of bytes, which is cut between units of 32.
+        loads: Cycles in which the operands come to L1, in pieces along K; 0 where they are there.
     """
 
     m: int
@@ -75,7 +80,9 @@ class Problem:
     products: int = 1
     taken: tuple[int, int, int, int] = (0, 0, 0, 0)
     scaled: bool = True
+    of_a_row: bool = False
     row_scales: bool = False
+    loads: Fraction = Fraction(0)
 
     @property
     def k_unit(self) -> int:
@@ -207,6 +214,12 @@ class _Rates:
     def left(self, m: int, k: int, bits: int, pieces: int) -> Fraction:
         return self._operand(m, k, bits, self._left) + self._planes * pieces * self._instruction
 
+    def row(self, k: int, bits: int, pieces: int) -> Fraction:
+        cycles = round_up(k * bits // 8, FRACTAL_BYTES) * self._left
+        if self._planes > 1:
+            cycles += -(-k // GROUP) * self._scale
+        return cycles + self._planes * pieces * self._instruction
+
     def right(self, k: int, n: int, bits: int, pieces: int) -> Fraction:
         return self._operand(n, k, bits, self._right) + self._planes * pieces * self._instruction
 
@@ -232,7 +245,8 @@ def cost(problem: Problem, tiling: Tiling, target: Target) -> Cost:
     tiles, rates = rows * columns, _Rates(target, scaled=problem.scaled)
     left_passes = 1 if tiling.stays is Stays.LEFT else columns
     right_passes = 1 if tiling.stays is Stays.RIGHT else rows
-    left = left_passes * rates.left(m, k, bits, pieces=rows * steps) * problem.products
+    of_left = rates.row if problem.of_a_row else partial(rates.left, m)
+    left = left_passes * of_left(k, bits, pieces=rows * steps) * problem.products
     right = right_passes * rates.right(k, n, bits, pieces=steps * columns) * problem.products
     bias = rows * rates.bias(n, columns) if problem.bias else Fraction(0)
     mad = Fraction(_mads(problem, tiling, target) * problem.products)
@@ -245,8 +259,12 @@ def cost(problem: Problem, tiling: Tiling, target: Target) -> Cost:
     # What stays is moved between two rounds of the inner loop, when the cube has nothing to do.
     pieces = tiles * steps * problem.products if tiling.buffers > 1 else 1
     compute = staying + overlapped(moving, mad, pieces)
+    # The first tile waits for all of K, but not for all at once.
+    first = compute / tiles
+    arrivals = min(steps, PIECES) * problem.products
+    wait = overlapped(problem.loads, first, arrivals) - first
     wall = compute + drain if tiling.accumulators == 1 else overlapped(compute, drain, tiles)
-    return Cost(left + right + bias, mad, drain, wall)
+    return Cost(left + right + bias, mad, drain, wait + wall)
 
 
 def _mads(problem: Problem, tiling: Tiling, target: Target) -> int:

@@ -7,6 +7,7 @@ those are taken that load least. K ascends, and is cut between steps of the cube
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -204,11 +205,10 @@ def _candidates(found: Sum, budget: int, target: Target) -> Iterator[Block]:
             step = Tiling(round_up(m, M_UNIT), problem.k_unit, n, buffers=1)
             if not fits(with_fields(room, products=2), step, target):
                 continue
-            units = depth // problem.k_unit
-            while units and _bytes(found, Block(m, units * problem.k_unit, n)) > budget:
-                units -= 1
-            if units:
-                yield Block(m, units * problem.k_unit, n)
+            depths = range(problem.k_unit, depth + 1, problem.k_unit)
+            fitting = bisect_right(depths, budget, key=lambda k: _bytes(found, Block(m, k, n)))
+            if fitting:
+                yield Block(m, depths[fitting - 1], n)
 
 
 # --------------------------------------------------------------------------- the blocks

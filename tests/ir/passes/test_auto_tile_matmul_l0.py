@@ -12,13 +12,14 @@ import scalebox
 from scalebox.ir import language as pl
 from scalebox.ir.core import ForKind, ForStmt, Program
 from scalebox.ir.errors import IRValueError, UserError
+from scalebox.ir.expr import Call
 from scalebox.ir.passes import (
     PassContext,
     VerificationInstrument,
     auto_tile_matmul_l0,
     default_pipeline,
-    l0_loads,
     l0_loops,
+    l0_pieces,
 )
 from scalebox.ir.target import Target, load_target
 from scalebox.ir.types import TileType, constant_dims
@@ -39,7 +40,7 @@ def small(**settings_: int) -> Target:
 
 def cut(kernel: Kernel, target: Target = A5, *, pieces: int = 1) -> Program:
     """The kernel after the pass, its operands loaded in at most so many pieces."""
-    pieces_at_most = mock.patch.object(l0_loads, "PIECES", pieces)
+    pieces_at_most = mock.patch.object(l0_pieces, "PIECES", pieces)
     with pieces_at_most, PassContext([VerificationInstrument()], target):
         return after(kernel.program(), auto_tile_matmul_l0)
 
@@ -149,23 +150,59 @@ def test_what_is_not_valid_is_not_moved() -> None:
 
 
 def test_operands_come_in_pieces_the_first_ones_first() -> None:
-    """A valid K of 450 in steps of 128: pieces of one step, the last with 66 valid elements."""
-    made = cut(Kernel(256, 512, 256, valid=(256, 450, 256)), pieces=4)
+    """A valid K of 4000 in four pieces of 1024, the last with 928 valid elements."""
+    made = cut(Kernel(32, 4096, 32, valid=(32, 4000, 32)), pieces=4)
     loads = calls_of(made, "tile.load")
     assert [var.name_hint for var, _ in loads] == ["l0", "p0", "r0", "q0"] * 4
     types = [var.type for var, _ in loads]
     lefts, left_scales, rights, right_scales = (types[n::4] for n in range(4))
     sizes = [[constant_dims(t.valid_shape) for t in each if isinstance(t, TileType)]
              for each in (lefts, left_scales, rights, right_scales)]  # fmt: skip
-    depths = [128, 128, 128, 66]
-    assert sizes[0] == [(256, k) for k in depths]
-    assert sizes[1] == [(256, -(-k // 32)) for k in depths]
-    assert sizes[2] == [(k, 256) for k in depths]
-    assert sizes[3] == [(-(-k // 32), 256) for k in depths]
+    depths = [1024, 1024, 1024, 928]
+    assert sizes[0] == [(32, k) for k in depths]
+    assert sizes[1] == [(32, k // 32) for k in depths]
+    assert sizes[2] == [(k, 32) for k in depths]
+    assert sizes[3] == [(k // 32, 32) for k in depths]
     places = [constant_dims(call.args[1].elements) for _, call in loads[::4]]  # type: ignore[attr-defined]
-    assert places == [(0, 0), (0, 128), (0, 256), (0, 384)]
+    assert places == [(0, 0), (0, 1024), (0, 2048), (0, 3072)]
     boxes = [constant_dims(call.args[1].elements) for _, call in loads[1::4]]  # type: ignore[attr-defined]
-    assert boxes == [(0, 0, group, 0, 0) for group in (0, 2, 4, 6)]
+    assert boxes == [(0, 0, group, 0, 0) for group in (0, 16, 32, 48)]
+
+
+def test_an_operand_of_many_rows_comes_whole_for_each_piece_of_a_row_takes_time() -> None:
+    """A part of 256 rows takes 256 * 1.7 = 435 cycles beside its bytes; as a whole they take 900."""
+    made = cut(Kernel(256, 512, 256, valid=(256, 450, 256)), pieces=4)
+    names = [var.name_hint for var, _ in calls_of(made, "tile.load")]
+    assert names == ["l0", "p0", *["r0", "q0"] * 4]
+
+
+def test_biases_come_first_since_the_first_step_reads_them() -> None:
+    made = cut(Kernel(32, 4096, 32, bias=True), pieces=4)
+    names = [var.name_hint for var, _ in calls_of(made, "tile.load")]
+    assert names == ["start", *["l0", "p0", "r0", "q0"] * 4]
+
+
+def test_all_products_of_a_sum_come_in_pieces() -> None:
+    made = cut(Kernel(64, 512, 64, products=2), pieces=2)
+    names = [var.name_hint for var, _ in calls_of(made, "tile.load")]
+    assert names == [f"{side}{n}" for n in range(2) for side in ("l", "p", "r", "q", "r", "q")]
+
+
+def test_a_row_of_scales_comes_in_a_piece_for_each_step() -> None:
+    """Steps of K of 256 have 8 scales each, which begin a tile in L1, not a multiple of 32 bytes in one."""
+    made = cut(Kernel(1, 2048, 128), pieces=4)
+    loads = [(var.name_hint, var.type) for var, _ in calls_of(made, "tile.load")]
+    sizes = {name: [constant_dims(type_.shape) for each, type_ in loads if each == name
+                    and isinstance(type_, TileType)] for name in ("p0", "r0")}  # fmt: skip
+    assert sizes == {"p0": [(1, 8)] * 8, "r0": [(512, 128)] * 4}
+    assert windows(made, "p0") == [((0, 0), (1, 8))] * 8
+    order = [name for name, _ in loads]
+    assert [order[: n + 1].count("p0") for n, name in enumerate(order) if name == "r0"] == [
+        1,
+        3,
+        5,
+        7,
+    ]
 
 
 def test_an_operand_that_others_read_too_is_loaded_as_a_whole() -> None:
@@ -190,7 +227,7 @@ def test_a_load_does_not_pass_by_a_store() -> None:
 
 
 def test_products_that_only_the_next_one_uses_are_cut_alike() -> None:
-    made = cut(Kernel(256, 128, 256, products=3))
+    made = cut(Kernel(512, 128, 256, products=3))
     stores = calls_of(made, "tile.store")
     sums = [call.name for _, call in calls_of(made, "tile.matmul_mx_acc")]
     assert len(stores) > 1
@@ -242,22 +279,25 @@ def test_products_are_joined_only_where_l1_holds_all_their_operands() -> None:
     lines = [
         (
             f"x = pl.matmul_mx{'_acc' if k else ''}({'x, ' if k else ''}"
-            f"pl.load(a, [0, {k}], [128, 64]), pl.load(sa, [0, {k // 32}], [128, 2]), "
-            f"pl.load(b, [{k}, 0], [64, 256]), pl.load(sb, [{k // 32}, 0], [2, 256]))"
+            f"pl.load(a, [0, {k}], [128, 128]), pl.load(sa, [0, {k // 32}], [128, 4]), "
+            f"pl.load(b, [{k}, 0], [128, 256]), pl.load(sb, [{k // 32}, 0], [4, 256]))"
         )
-        for k in range(0, 512, 64)
+        for k in range(0, 384, 128)
     ]
-    text = Kernel(128, 512, 256).text()
+    text = Kernel(128, 384, 256).text()
     head, store = text[: text.index("        l0 = ")], text[text.index("        c = pl.store") :]
     made = pl.parse(head + "".join(f"        {line}\n" for line in lines) + store)
     assert isinstance(made, Program)
     entry, inputs = entry_and_inputs(made, {"at": 0})
     golden = interpret(made, entry, inputs)
-    for bytes_, joined in ((4 * 2**20, True), (80 * 2**10, False)):
-        target = small(l1_bytes=bytes_)
+    for bytes_, joined in ((4 * 2**20, True), (128 * 2**10, False)):
+        target = small(l1_bytes=bytes_, l0b_bytes=16384)
         with PassContext([VerificationInstrument()], target):
             tiled = after(made, auto_tile_matmul_l0)
-        assert (len(calls_of(tiled, "tile.store")) > 1) == joined
+        values = [getattr(stmt, "value", None) for stmt in statements(the(tiled).body)]
+        names = [value.op.name for value in values if isinstance(value, Call)]
+        last_load = max(n for n, name in enumerate(names) if name == "tile.load")
+        assert (names.index("tile.matmul_mx") > last_load) == joined
         executable = scalebox.compile(made, machine=target)
         found = scalebox.run(executable, inputs, machine=target, timing=False).outputs
         assert_same_bits(found, golden)

@@ -84,6 +84,26 @@ def test_the_walls_are_those_of_the_model() -> None:
     assert overlapped(Fraction(7), Fraction(3), 1) == 10
 
 
+def test_the_first_tile_waits_for_the_loads_and_they_for_one_piece_of_it() -> None:
+    """Two steps of K: half of the shorter one of loads and first tile is beside the longer one."""
+    problem, tiling = Problem(256, 256, 256, 8), Tiling(128, 128, 256)
+    price = cost(problem, tiling, A5)
+    first = (max(price.load, price.mad) + min(price.load, price.mad) / 4) / 2
+    for loads in (Fraction(10), Fraction(10_000)):
+        later = cost(replace(problem, loads=loads), tiling, A5)
+        wait = max(loads, first) + min(loads, first) / 2 - first
+        assert later == replace(price, wall=price.wall + wait)
+
+
+def test_a_row_is_moved_as_it_is() -> None:
+    """1 x 2048 in FP8: 2048 bytes and 64 scales, not 16 rows of them; two instructions."""
+    row, tiling = Problem(1, 2048, 32, 8, of_a_row=True), Tiling(16, 2048, 32)
+    only_right = cost(row, tiling, A5).load - Fraction(2048) / Fraction("206.3")
+    both = cost(replace(row, of_a_row=False), tiling, A5).load
+    left_rows = 16 * Fraction(2048) / Fraction("206.3") + Fraction(16 * 64, 22)
+    assert both - left_rows == only_right - Fraction(64, 22)
+
+
 # --------------------------------------------------------------------------- the machine model
 
 

@@ -22,7 +22,7 @@ class Kernel:
     """A matmul of whole matrices.
 
     Attributes:
-        m: Physical rows, with `valid[0]` valid; so on.
+        m: Physical rows, with `valid[0]` valid; so on. One row makes a gemv, its scales a plain row.
         dtypes: Element types of left and right.
         out: What is stored.
         products: How many products are added up into the result.
@@ -51,9 +51,11 @@ class Kernel:
         vm, vk, vn = (v or whole for v, whole in zip(self.valid, (m, k, n), strict=True))
         groups, total = k // 32, k * self.products
         memory = ", target_memory=pl.Mem.Mat" if self.placed else ""
+        of_a_row = ", target_memory=pl.Mem.Mat" if m == 1 else ""
         left, right = self.dtypes
+        layout = "" if m == 1 else ", pl.MX_A_ZZ"
         scales = f"""
-        sa: pl.Tensor[[{m}, {total // 32}], pl.FP8E8M0, pl.MX_A_ZZ],
+        sa: pl.Tensor[[{m}, {total // 32}], pl.FP8E8M0{layout}],
         sb: pl.Tensor[[{total // 32}, {n}], pl.FP8E8M0, pl.MX_B_NN],"""
         head = f"""
 @pl.program
@@ -79,10 +81,10 @@ class P:
             ]
             if self.scaled:
                 lines += [
-                    f"p{number} = pl.load(sa, [0, {group}], [{m}, {groups}])",
+                    f"p{number} = pl.load(sa, [0, {group}], [{m}, {groups}]{of_a_row})",
                     f"q{number} = pl.load(sb, [{group}, 0], [{groups}, {n}])",
                 ]
-        name = "matmul_mx" if self.scaled else "matmul"
+        name = f"{'gemv' if m == 1 else 'matmul'}{'_mx' if self.scaled else ''}"
         for number in range(self.products):
             operands = f"l{number}, r{number}"
             if self.scaled:
@@ -110,7 +112,7 @@ def random_matmuls(draw: st.DrawFn) -> Kernel:
     """Matrices of a few boxes; valid extents from one element to all of them."""
     scaled = draw(st.booleans())
     pair = draw(st.sampled_from(PAIRS if scaled else PLAIN_PAIRS))
-    m = 16 * draw(st.integers(1, 5))
+    m = draw(st.sampled_from((1, *range(16, 96, 16))))
     k = (64 if scaled else max(16, C0.get(pair[0], 32))) * draw(st.integers(1, 5))
     n = 32 * draw(st.integers(1, 5)) if scaled else 16 * draw(st.integers(1, 10))
     some = draw(st.booleans())

@@ -1,4 +1,4 @@
-# A valid K of 330: two steps of 128, then one of 128 of which 74 elements are valid; what is beyond stays in L1.
+# A valid K of 330: five steps of 64, then one of 64 of which 10 elements are valid; what is beyond is not loaded.
 # The last tile of M has 4 valid rows of 16.
 from scalebox.ir import language as pl
 
