@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .core import Program
+from .core import Program, seq
 from .dtypes import Index
 from .errors import InputError, IRValueError
-from .expr import BinaryExpr, ConstInt, Expr, ScalarType, Var
+from .expr import And, BinaryExpr, ConstBool, ConstInt, Expr, Not, Or, ScalarType, Var
 from .types import TensorType
 from .verification.walk import type_uses
 from .visitor import IRMutator, IRVisitor
@@ -19,7 +19,7 @@ from .visitor import IRMutator, IRVisitor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .core import Function
+    from .core import Function, IfStmt, Stmt
     from .expr import Call
 
 _DIMS: Final[dict[str, Var]] = {}
@@ -207,6 +207,10 @@ def _note(found: dict[Var, tuple[int, str]], dim: Var, size: int, owner: str) ->
 class ConstantDims(IRMutator):
     """Puts constants in the place of variables, and works out what they make constant.
 
+    Of a branch that they decide the arm is left that is taken: the other one need not be legal for them,
+    such as a load of what a last trip has less where there is nothing less. A branch whose arms name
+    results stays.
+
     Attributes:
         sizes: What each of the variables is.
     """
@@ -232,3 +236,32 @@ class ConstantDims(IRMutator):
             if isinstance(value, int):
                 return ConstInt(value, Index, op.span)
         return done
+
+    def visit_if_stmt(self, op: IfStmt) -> Stmt:
+        """Return a branch, or the arm that is taken where its condition has become constant."""
+        condition = self.visit_expr(op.condition)
+        taken = None if condition is op.condition or op.return_vars else _decided(condition)
+        if taken is None:
+            return self.visit_children(op)
+        arm = op.then_body if taken else op.else_body
+        return seq(() if arm is None else (self.visit_stmt(arm),), op.span)
+
+
+def _decided(condition: Expr) -> bool | None:
+    """Return the value of a condition that is made of constants; None for any other."""
+    match condition:
+        case ConstBool(value=value):
+            return value
+        case Not(operand=operand):
+            value = _decided(operand)
+            return None if value is None else not value
+        case And() | Or():
+            settles = isinstance(condition, Or)
+            parts = [_decided(part) for part in (condition.left, condition.right)]
+            if settles in parts:
+                return settles
+            return None if None in parts else not settles
+        case BinaryExpr(left=ConstInt(value=left), right=ConstInt(value=right)):
+            return bool(condition.evaluate(left, right))
+        case _:
+            return None

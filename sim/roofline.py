@@ -1,10 +1,18 @@
 """Bounds that no run can beat: what it must do of each kind, at the best rate that the machine has.
 
-Every bound is a closed form of counts. What a core does is summed over the cores that do any of it and
-divided by their number, since the busiest one has at least that much; what the cores share is summed over
-all of them. Heads of mads, start-ups, latencies and waiting are in no bound, nor is the launch. Bytes of
-global memory count twice: at the port that loads and stores share, and on the pipe that moves them, one
-transfer after the other, where each of their rows takes a while beside its bytes.
+Every bound is a closed form of counts. A pipe, or a port to global memory, is one of its core: what it
+does is summed over the cores of one kind that do any of it and divided by their number, and of the two
+kinds the larger need counts. What the cores share is summed over all of them. Heads of mads, start-ups,
+latencies and waiting are in no bound, nor is the launch. Bytes of global memory count twice: at the port
+that loads and stores share, and on the pipe that moves them, one transfer after the other, where each of
+their rows takes a while beside its bytes.
+
+Why no run beats them: a core whose pipe or port has w cycles of work at the best rate takes at least w,
+since that does no more at a time, and the run takes as long as any of its cores. Of the cores of a kind that
+have some, the busiest has at least their mean, so the run takes at least that mean, of either kind and so
+of the kind where it is larger. The mean over both kinds would hold as well, but lies between the two: it
+would spread loads into L1 over the ports of vector cores, which have no L1. What all share does no more than
+its bandwidth in a cycle, whoever asks.
 
 A run takes whole cycles, so a bound is rounded up. Before that it is made smaller by a part of itself.
 For what a core has for itself that is `ROUNDING`, far more than sums of floats can be wrong by. For what is
@@ -23,13 +31,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..codegen.isa.vocabulary import ElementType, Pipe, PlainType, TimingClass
+from ..codegen.isa.vocabulary import CoreKind, ElementType, Pipe, PlainType, TimingClass
 from . import costs
 from .vector.costs import all_steps_cycles
 from .windows import window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -158,20 +166,24 @@ def executed_work(parts: Iterable[tuple[int, Kernel, Line]], target: Target, *, 
     return work
 
 
-def roofline(work: Work, target: Target, *, hbm_bytes: int = 0) -> Roofline:
+def roofline(
+    work: Work, kinds: Sequence[CoreKind], target: Target, *, hbm_bytes: int = 0
+) -> Roofline:
     """Return the bounds of a run.
 
     Args:
         work: What each core did, float64 [cores, len(Column)] (`executed_work`).
+        kinds: Which kind each core is of, as many as there are cores.
         target: The machine.
         hbm_bytes: Bytes that device memory moved, those that it must at least: what was not in the
             second-level cache before, once.
     """
-    moved = work[:, Column.GM_BYTES]
-    own = {bound: _average(work[:, column]) for bound, column in _OF_A_CORE.items()}
+    need = _of_the_busier_kind(work, kinds)
+    moved = float(work[:, Column.GM_BYTES].sum())
+    own = {bound: float(need[column]) for bound, column in _OF_A_CORE.items()}
     shared = {
-        Bound.PORT: _average(moved) / target.gm_port_bytes_per_cycle,
-        Bound.L2: float(moved.sum()) / target.l2_bytes_per_cycle,
+        Bound.PORT: float(need[Column.GM_BYTES]) / target.gm_port_bytes_per_cycle,
+        Bound.L2: moved / target.l2_bytes_per_cycle,
         Bound.HBM: hbm_bytes / target.hbm_bytes_per_cycle,
     }
     bounds = {bound.value: ceil(each * (1 - ROUNDING)) for bound, each in own.items()}
@@ -179,10 +191,18 @@ def roofline(work: Work, target: Target, *, hbm_bytes: int = 0) -> Roofline:
     return Roofline(MappingProxyType({name: each for name, each in bounds.items() if each}))
 
 
-def _average(amounts: Work) -> float:
-    """Return the mean of those that are not zero, 0 if there are none."""
-    some = amounts[amounts > 0]
-    return float(some.sum() / len(some)) if len(some) else 0.0
+def _of_the_busier_kind(work: Work, kinds: Sequence[CoreKind]) -> Work:
+    """Return of each column the mean over the cores of a kind that have some, of the larger kind.
+
+    Returns:
+        float64 [len(Column)], 0 where no core has any.
+    """
+    assert len(kinds) == len(work), "every core is of a kind"
+    means: list[Work] = []
+    for kind in CoreKind:
+        of_kind = work[[each is kind for each in kinds]]
+        means.append(of_kind.sum(axis=0) / np.maximum(1, (of_kind > 0).sum(axis=0)))
+    return np.max(means, axis=0)
 
 
 def _work_of(each: Instruction, size: int, target: Target) -> tuple[Column | None, float]:

@@ -99,7 +99,8 @@ class Analysis:
         work = executed_work(parts, target, cores=len(simulation.cores))
         traffic = simulation.traffic
         fetched = 0 if traffic is None else traffic.fetched_bytes
-        return roofline(work, target, hbm_bytes=fetched)
+        kinds = [name.core.kind for name in simulation.cores]
+        return roofline(work, kinds, target, hbm_bytes=fetched)
 
     @cached_property
     def loops(self) -> EmptyLoops:

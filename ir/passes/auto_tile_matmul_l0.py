@@ -21,6 +21,7 @@ from ..core import ForKind, Function, SeqStmts
 from ..errors import IRValueError
 from ..expr import replace
 from ..properties import IRProperty
+from ..tile_bytes import round_up
 from ..types import MemorySpace
 from ..verification.structure import CORE_TYPES, STAGES
 from .base import FunctionPass, current_target
@@ -133,7 +134,13 @@ class _Cutter(InsertingMutator):
             own = loads_of(found, stmts, self._uses) or ()
             loads += sum(load_cycles(each.value, self._target, {}) for each in own)
         # A row of scales that is loaded in a piece for each step is cut anywhere.
-        for row_scales in dict.fromkeys((False, found.problem.row_scales)):
+        ways = [(False, spare)]
+        if found.problem.row_scales:
+            # Where no steps keep to the units of a row in L1, its pieces get room whatever else lies there.
+            if choose(found.problem, self._target) is None:
+                ways.append((False, self._target.l1_bytes))
+            ways.append((True, spare))
+        for row_scales, room in ways:
             problem = with_fields(found.problem, taken=taken, row_scales=row_scales, loads=loads)
             chosen = _tiling(found, problem, self._copies, self._target)
             if chosen is None:
@@ -147,7 +154,7 @@ class _Cutter(InsertingMutator):
                     price,
                     stmts,
                     self._uses,
-                    spare_bytes=spare,
+                    spare_bytes=room,
                     waits=self._looped or spare < 0,
                     target=self._target,
                 )
@@ -198,6 +205,7 @@ def _tiling(
 def _cycles_alone(found: Sum, problem: Problem, copies: int, target: Target) -> Fraction | None:
     """Return the cycles of a sum that is not cut; None when it does not fit so."""
     rows, depth, columns = found.shape
+    rows = round_up(rows, M_UNIT)  # a row takes the room of 16
     whole = with_fields(problem, whole=True, rows=rows, columns=columns, products=1)
     tiling = Tiling(rows, depth, columns)
     if not fits(whole, tiling, target):

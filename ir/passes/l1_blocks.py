@@ -1,13 +1,12 @@
 """A product whose operands L1 cannot hold is cut into blocks of the result, and of K, that it can.
 
 That is done to what the kernel loaded to no named memory, for one product that is only stored: each
-block loads its own part of the operands and stores its own part of the result. Of the blocks that fit
-those are taken that load least. K ascends, and is cut between steps of the cube, so no bit changes.
+block loads its own part of the operands and stores its own part of the result. K ascends, and is cut
+between steps of the cube, so no bit changes.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -15,44 +14,26 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..core import AssignStmt, EvalStmt, ForKind, Function, SeqStmts
-from ..dtypes.boxes import BOX_GROUPS, GROUP
+from ..dtypes.boxes import GROUP
 from ..expr import Expr, Var, index, replace
 from ..ops import create_op_call
-from ..tile_bytes import (
-    ALIGNMENT,
-    FRACTAL_BYTES,
-    FRACTAL_ROWS,
-    c0_elements,
-    round_up,
-)
-from ..types import MemorySpace
 from ..verification.structure import STAGES
 from ..visitor import IRVisitor
 from .inserting import InsertingMutator
 from .l0_loads import is_still, piece_of, plain_loads
 from .l0_sums import ADD, BIAS, find_sums
-from .l0_tiles import M_UNIT, Tiling, even, fits
+from .l0_tiles import M_UNIT
+from .l1_block_choice import Block, block_bytes, choose_block
 from .loop_writer import LoopWriter, Stretch, stretches
 from .memrefs import tile_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..core import ForStmt, Stmt
     from ..expr import Call
     from ..target import Target
     from .l0_sums import Sum
-
-_SUM_BYTES = 4
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rows, depth and columns of a block."""
-
-    m: int
-    k: int
-    n: int
 
 
 class Blocker(InsertingMutator):
@@ -90,9 +71,9 @@ class Blocker(InsertingMutator):
         room = self._target.l1_bytes // self._copies
         for found in find_sums(op.stmts, self._uses, lambda sum_, _: len(sum_.links) == 1):
             loads = _cuttable_loads(found, op.stmts, self._uses)
-            if loads is None or _bytes(found, Block(*found.shape)) <= room:
+            if loads is None or block_bytes(found, Block(*found.shape)) <= room:
                 continue
-            block = _choose(found, room, self._target)
+            block = choose_block(found, room, self._target, loads)
             if block is not None:
                 assert found.store is not None, "what is cut is stored"
                 instead.update((stmt, []) for stmt in (*loads.values(), *found.stmts))
@@ -142,73 +123,6 @@ def _cuttable_loads(
 def _is_placed(operand: Var) -> bool:
     tile = tile_of(operand)
     return tile is not None and tile.memory_space is not None
-
-
-def _bytes(found: Sum, block: Block) -> int:
-    """Return the bytes of L1 that the operands of a block take."""
-    bits, c0 = found.bits, c0_elements(found.bits)
-    depth, columns = round_up(block.k, FRACTAL_ROWS), round_up(block.n, c0)
-    rows, elements = round_up(block.m, FRACTAL_ROWS), round_up(block.k, c0)
-    sizes = [
-        (1 if found.of_a_row else rows) * elements * bits // 8,
-        depth * columns * bits // 8,
-    ]
-    if found.scaled:
-        groups = round_up(-(-block.k // GROUP), BOX_GROUPS)
-        row_scales = found.problem.row_scales
-        sizes += [round_up(groups, FRACTAL_BYTES) if row_scales else rows * groups]
-        sizes += [groups * round_up(block.n, FRACTAL_ROWS)]
-    if found.links[0].bias is not None:
-        sizes.append(_SUM_BYTES * columns)
-    return sum(round_up(size, ALIGNMENT[MemorySpace.Mat]) for size in sizes)
-
-
-# --------------------------------------------------------------------------- the choice
-
-
-def _choose(found: Sum, room: int, target: Target) -> Block | None:
-    """Return the blocks that load least; of equal ones the fewest. None if none fit.
-
-    Two of them at once should fit, so that one is loaded while the other is multiplied.
-    """
-    for budget in (room // 2, room):
-        blocks = list(_candidates(found, budget, target))
-        if blocks:
-            return min(blocks, key=lambda each: _price(found, each))
-    return None
-
-
-def _price(found: Sum, block: Block) -> tuple[int, int]:
-    """Return what is loaded, in elements times 4, and the number of loads of either operand.
-
-    Sums that wait near the cube from step to step of K leave it less room, so that K is cut where that
-    saves a quarter only.
-    """
-    m, k, n = found.valid
-    steps = -(-k // block.k)
-    loaded = (-(-n // block.n) * m + -(-m // block.m) * n) * k
-    return loaded * (4 if steps == 1 else 5), -(-m // block.m) * -(-n // block.n) * steps
-
-
-def _candidates(found: Sum, budget: int, target: Target) -> Iterator[Block]:
-    """Yield blocks of which the operands fit into some bytes, each as deep as it can be."""
-    problem = found.problem
-    rows, depth, columns = problem.extents
-    for m in [1] if found.of_a_row else even(rows, M_UNIT):
-        for size in even(columns, problem.n_unit):
-            n = min(size, columns)
-            if _bytes(found, Block(m, depth, n)) <= budget:
-                yield Block(m, depth, n)
-                continue
-            # Where K is cut, the sums of a block stay near the cube until it is done.
-            room = with_fields(problem, whole=True, rows=round_up(m, M_UNIT), columns=n)
-            step = Tiling(round_up(m, M_UNIT), problem.k_unit, n, buffers=1)
-            if not fits(with_fields(room, products=2), step, target):
-                continue
-            depths = range(problem.k_unit, depth + 1, problem.k_unit)
-            fitting = bisect_right(depths, budget, key=lambda k: _bytes(found, Block(m, k, n)))
-            if fitting:
-                yield Block(m, depths[fitting - 1], n)
 
 
 # --------------------------------------------------------------------------- the blocks

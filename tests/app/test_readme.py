@@ -18,6 +18,8 @@ from scalebox.ir.interp import select_entry
 from scalebox.ir.mx_uses import CompoundUses
 
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+COMPILED_ONCE = re.compile(r"^Compiling .*\bonce\..*\n", re.MULTILINE)
+"""What the first run after a change says besides, and no page shows."""
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def shell(examples: Path) -> Callable[[str], str]:
             encoding="utf-8",
             check=False,
         )
-        return child.stdout
+        return COMPILED_ONCE.sub("", child.stdout)
 
     return run
 

@@ -1,5 +1,6 @@
 """What holds of every machine and every kernel, on random ones."""
 
+import dataclasses
 from random import Random
 from typing import Any
 
@@ -8,12 +9,13 @@ import pytest
 
 from scalebox.codegen.executable import Executable, HostProgram, Kernel
 from scalebox.codegen.host.program import Launch
-from scalebox.codegen.isa.vocabulary import ClusterCore, Pipe
+from scalebox.codegen.isa.vocabulary import ClusterCore, CoreKind, Pipe
 from scalebox.codegen.scalars.exprs import Const
 from scalebox.ir.target import Target
 from scalebox.sim.device import simulate
 from scalebox.sim.pipes.tables import BUSY
 from scalebox.sim.report import SimResult
+from scalebox.sim.roofline import executed_work, roofline
 
 from .random_kernels import BLOCK, INPUTS, busy_programs, kernel
 
@@ -69,6 +71,14 @@ def drawn(bench: Any, rng: Random, *, with_stores: bool = True) -> Kernel:
     return kernel(bench, "\n".join(lines), core)
 
 
+def drawn_for_both(bench: Any, rng: Random) -> Kernel:
+    """Return a kernel whose cube core and vector core have work and do not wait for each other."""
+    (cube,) = busy_programs(rng, [ClusterCore.AIC])
+    (vector,) = busy_programs(rng, [ClusterCore.AIV0])
+    mate = kernel(bench, vector, ClusterCore.AIV0)
+    return dataclasses.replace(kernel(bench, cube, ClusterCore.AIC), mate=mate)
+
+
 def launch(made: Kernel, blocks: int, target: Target, **options: Any) -> SimResult:
     host = HostProgram("main", made.params, (Launch(0, ("a", "c"), (), Const(blocks)),), ())
     executable = Executable("p", "a5", "", (made,), (host,), "main")
@@ -101,6 +111,29 @@ def test_nothing_is_faster_than_its_ways_allow(bench: Any, seed: int) -> None:
     assert result.macs <= result.accounts[:, Pipe.M, BUSY].sum() * target.peak_macs_per_cycle(8)
     assert (result.accounts >= 0).all()
     assert (result.accounts.sum(axis=2) == result.cycles).all()
+
+
+@pytest.mark.parametrize("seed", range(180))
+def test_no_run_on_cores_of_both_kinds_beats_its_roofline(bench: Any, seed: int) -> None:
+    """Nor is a bound lower than if all cores that have any of the work could share it out."""
+    rng = Random(seed)
+    made, target = drawn_for_both(bench, rng), machine(bench, rng)
+    result = launch(made, rng.randint(1, 7), target, functional=False)
+    parts = [
+        (part.number, part.decoded.kernel, part.stream.static)
+        for task in result.tasks
+        for part in task.cores
+    ]
+    work = executed_work(parts, target, cores=len(result.cores))
+    traffic = result.traffic
+    assert traffic is not None
+    memory_bytes = traffic.fetched_bytes + traffic.written_bytes
+    kinds = [name.core.kind for name in result.cores]
+    bounds = roofline(work, kinds, target, hbm_bytes=memory_bytes)
+    assert bounds.cycles <= result.cycles
+    all_one = roofline(work, [CoreKind.AIC] * len(kinds), target, hbm_bytes=memory_bytes)
+    assert bounds.bounds.keys() == all_one.bounds.keys()
+    assert all(bounds.bounds[name] >= cycles for name, cycles in all_one.bounds.items())
 
 
 @pytest.mark.parametrize("seed", range(30))

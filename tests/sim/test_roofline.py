@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebox.codegen.isa.vocabulary import CoreKind
+from scalebox.codegen.isa.vocabulary import CoreKind, Pipe
 from scalebox.ir.target import Target
+from scalebox.sim.pipes.tables import BUSY
 from scalebox.sim.report import SimResult
 from scalebox.sim.roofline import Column, Roofline, executed_work, instruction_work, roofline
 
@@ -22,6 +23,7 @@ WAY = """
     mad l0c[0], l0a[0], l0b[0], bias[0], m=16, k=16, n=16, a_type=fp32, b_type=fp32, init=zero
     l0c_to_gm v1, x0, x0, l0c[0], rows=64, cols=128, src_rows=64, convert=bf16
 """
+CUBE, VECTOR = CoreKind.AIC, CoreKind.AIV
 EXP = "v_unary ub[0], ub[0], op=exp, type=fp32, rows=16, cols=64, dst_pitch=8, src_pitch=8"
 
 
@@ -88,16 +90,17 @@ def test_the_work_of_a_core_is_that_of_all_it_executes(bench: Any) -> None:
 def test_what_cores_have_for_themselves_is_shared_out_and_what_they_share_is_added(
     bench: Any,
 ) -> None:
-    """Of three cores two have mads, and all move bytes; L2 and HBM see the bytes of all."""
+    """Of four cube cores two have mads, and three move bytes; L2 and HBM see the bytes of all."""
     rows = [
         {Column.CUBE_CYCLES: 1000, Column.GM_BYTES: 128_000},
         {Column.CUBE_CYCLES: 501, Column.GM_BYTES: 64_000},
-        {Column.VECTOR_CYCLES: 40, Column.GM_BYTES: 98_000},
+        {Column.DRAIN_CYCLES: 40, Column.GM_BYTES: 98_000},
+        {},
     ]
-    found = roofline(work(rows), bench.target, hbm_bytes=97_001)
+    found = roofline(work(rows), [CUBE] * 4, bench.target, hbm_bytes=97_001)
     assert found.bounds == {
         "cube": 751,  # 1501 / 2
-        "vector": 40,
+        "drain": 40,
         "GM port": 756,  # 290000 / 3 / 128 = 755.2
         "L2": 71,  # 290000 / 4096 = 70.8
         "HBM": 101,  # 97001 / 970 = 100.001
@@ -105,22 +108,73 @@ def test_what_cores_have_for_themselves_is_shared_out_and_what_they_share_is_add
     assert (found.binding, found.cycles) == ("GM port", 756)
 
 
+def test_what_one_kind_of_core_must_do_is_not_shared_out_among_the_other(bench: Any) -> None:
+    """Two clusters: loads bind the cube cores, the port and the stores the vector cores.
+
+    Over all four cores it would be 650 cycles of loads and 64,000 bytes of the port.
+    """
+    rows = [
+        {Column.LOAD_CYCLES: 1000, Column.GM_BYTES: 64_000},
+        {Column.LOAD_CYCLES: 300, Column.STORE_CYCLES: 70, Column.GM_BYTES: 96_000},
+        {Column.LOAD_CYCLES: 1201, Column.GM_BYTES: 32_000},
+        {Column.LOAD_CYCLES: 99, Column.GM_BYTES: 64_000},
+    ]
+    found = roofline(work(rows), [CUBE, VECTOR] * 2, bench.target)
+    assert found.bounds == {
+        "GM loads": 1101,  # 2201 / 2
+        "UB stores": 70,
+        "GM port": 625,  # 160000 / 2 / 128
+        "L2": 63,  # 256000 / 4096 = 62.5
+    }
+    assert found.binding == "GM loads"
+    mirrored = roofline(work(rows), [VECTOR, CUBE] * 2, bench.target)
+    assert mirrored == found
+
+
+def test_the_bounds_of_a_mixed_kernel_are_those_of_its_busier_core(bench: Any) -> None:
+    """The cube core loads 16 times 8192 bytes, its vector core 2048: the little does not halve it."""
+    load = "gm_to_l1_nz v0, x0, x0, l1[0], rows=64, cols=128, l1_rows=64"
+    params = [bench.tensor("a", "E4M3", (64, 128)), bench.tensor("y", "E4M3", (64, 128), "out")]
+    views = [bench.plain(0, 8, 64, 128), bench.plain(1, 8, 64, 128)]
+    text = "\n".join([load] * 16)
+    mate = "gm_to_ub v0, x0, x0, ub[0], rows=16, cols=128, pitch=4"
+    store = "ub_to_gm v1, x0, x0, ub[0], rows=16, cols=128, pitch=4"
+    loads = 1052  # 16 * (8192 / 128 + 1.7) = 1051.2
+    port = 1024  # 16 * 8192 / 128
+    options: dict[str, Any] = {"functional": False, "checks": "off"}
+    target = bench.target.with_settings({"launch_seconds": 0.0})
+    alone = bench.run(bench.kernel(text, params, views), target=target, **options)
+    bounds = bounds_of(alone, target).bounds
+    assert (bounds["GM loads"], bounds["GM port"]) == (loads, port)
+    made = bench.mixed(text, f"{mate}\n{store}", params, views)
+    both = bench.run(made, target=target, **options)
+    assert len(both.cores) == 2
+    bounds = bounds_of(both, target).bounds
+    assert (bounds["GM loads"], bounds["GM port"]) == (loads, port)
+    assert bounds["UB stores"] == 18  # 2048 / 128 + 1.7
+    assert bounds["L2"] == 33  # (16 * 8192 + 2 * 2048) / 4096
+    assert both.accounts[0, Pipe.MTE2, BUSY] == 16 * 66
+    turned = bench.mixed(load, "\n".join([mate] * 64), params, views)
+    found = bounds_of(bench.run(turned, target=target, **options), target).bounds
+    assert (found["GM loads"], found["GM port"]) == (1133, 1024)  # 64 * (2048 / 128 + 1.7) = 1132.8
+
+
 def test_a_run_that_moves_nothing_is_bound_by_nothing(bench: Any) -> None:
-    found = roofline(np.zeros((2, len(Column))), bench.target)
+    found = roofline(np.zeros((2, len(Column))), [CUBE, VECTOR], bench.target)
     assert found == Roofline({})
     assert (found.binding, found.cycles) == (None, 0)
 
 
 def test_of_equal_bounds_the_first_is_named(bench: Any) -> None:
     rows = [{Column.CUBE_CYCLES: 10, Column.MTE1_CYCLES: 10}]
-    assert roofline(work(rows), bench.target).binding == "cube"
+    assert roofline(work(rows), [CUBE], bench.target).binding == "cube"
 
 
 def test_a_bound_is_a_whole_number_of_cycles_and_no_noise_makes_it_one_more(bench: Any) -> None:
     for cycles, bound in ((10, 10), (10 + 1e-9, 10), (10.1, 11), (0.1, 1), (1e6, 1_000_000)):
-        assert roofline(work([{Column.CUBE_CYCLES: cycles}]), bench.target).cycles == bound
+        assert roofline(work([{Column.CUBE_CYCLES: cycles}]), [CUBE], bench.target).cycles == bound
         moved = {Column.GM_BYTES: cycles * 128}
-        shared = roofline(work([moved]), bench.target).bounds["GM port"]
+        shared = roofline(work([moved]), [CUBE], bench.target).bounds["GM port"]
         assert shared == (bound if cycles < 1e6 else 999_998)
 
 
@@ -183,8 +237,10 @@ def bounds_of(result: SimResult, target: Target) -> Roofline:
         for part in task.cores
     ]
     assert result.traffic is not None
+    work_of_all = executed_work(parts, target, cores=len(result.cores))
+    kinds = [name.core.kind for name in result.cores]
     moved = result.traffic.fetched_bytes + result.traffic.written_bytes
-    return roofline(executed_work(parts, target, cores=len(result.cores)), target, hbm_bytes=moved)
+    return roofline(work_of_all, kinds, target, hbm_bytes=moved)
 
 
 @settings(max_examples=60)

@@ -501,6 +501,8 @@ def test_interpreter_before_and_after_and_machine_agree(
 ) -> None:
     target = small(**sizes)
     refusal = ""
+    # A row of scales comes in a piece for each step, and steps with pieces are written out.
+    straight = 32 if kernel.scaled and kernel.m == 1 else straight
     with mock.patch.object(l0_loops, "STRAIGHT", straight):
         try:
             event("cut" if same_on_the_machine(kernel, target, {"at": 16}) else "left alone")
