@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scalebox.ir.language.names import DTYPES
+
 DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 
 
@@ -51,3 +53,11 @@ def test_every_subcommand_of_a_document_explains_itself(root: Path, document: st
             [sys.executable, "-m", "scalebox", command, "--help"], capture_output=True, text=True
         )
         assert child.returncode == 0, f"scalebox {command} --help: {child.stdout}{child.stderr}"
+
+
+def test_the_language_page_names_every_dtype(root: Path) -> None:
+    page = (root / "docs" / "language.md").read_text()
+    section = page[page.index("## Dtypes") : page.index("## Whole tensors")]
+    assert set(re.findall(r"pl\.([A-Z]\w+)", section)) - {"Tensor", "MX_A_ZZ", "MX_B_NN"} == set(
+        DTYPES
+    )
