@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from ..ir.errors import IRValueError, Span
+from ..ir.errors import Span
 from .isa.encoding import encode_program
 from .isa.vocabulary import CoreKind, FieldKind, Flow
-from .tensors import packed_bytes
+from .tensors import packed_bytes, refuse
 from .tile_records import NO_RECORDS, TileRecords
 
 if TYPE_CHECKING:
@@ -64,16 +64,16 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if not self.name:
-            _refuse("A kernel's name must be at least one character, not empty.")
+            refuse("A kernel's name must be at least one character, not empty.")
         names = [param.name for param in self.params]
         if len(set(names)) != len(names):
-            _refuse(f"Kernel {self.name!r} must have parameters of different names, not {names}.")
+            refuse(f"Kernel {self.name!r} must have parameters of different names, not {names}.")
         for index, view in enumerate(self.views):
             self._check_view(index, view)
         for index, instruction in enumerate(self.program):
             self._check_instruction(index, instruction)
         if not self.program or self.program[-1].row.flow not in (Flow.HALT, Flow.JUMP):
-            _refuse(f"Kernel {self.name!r} must end with a halt or a jump, not run past its end.")
+            refuse(f"Kernel {self.name!r} must end with a halt or a jump, not run past its end.")
         self._check_debug()
         if self.mate is not None:
             self._check_mate(self.mate)
@@ -168,14 +168,12 @@ class Kernel:
     def _check_view(self, index: int, view: View) -> None:
         where = f"View {index} of kernel {self.name!r}"
         if not 0 <= view.param < len(self.params):
-            _refuse(
-                f"{where} must name one of the {len(self.params)} parameters, not {view.param}."
-            )
+            refuse(f"{where} must name one of the {len(self.params)} parameters, not {view.param}.")
         param = self.params[view.param]
         if not param.is_tensor:
-            _refuse(f"{where} must be of a tensor, not of the scalar {param.name!r}.")
+            refuse(f"{where} must be of a tensor, not of the scalar {param.name!r}.")
         if packed_bytes(view.last + 1, view.bits) > param.size_bytes:
-            _refuse(
+            refuse(
                 f"{where} must stay inside the {param.size_bytes} bytes of {param.name!r}, not "
                 f"reach element {view.last} of {view.bits} bits."
             )
@@ -186,21 +184,19 @@ class Kernel:
             match field.kind:
                 case FieldKind.VIEW:
                     if value >= len(self.views):
-                        _refuse(
-                            f"{where} must use one of the {len(self.views)} views, not {value}."
-                        )
+                        refuse(f"{where} must use one of the {len(self.views)} views, not {value}.")
                     rank = self.views[value].rank
                     if rank != field.rank:
-                        _refuse(f"{where} must use a view of rank {field.rank}, not {rank}.")
+                        refuse(f"{where} must use a view of rank {field.rank}, not {rank}.")
                 case FieldKind.PARAM:
                     count = len(self.scalars)
                     if value >= count:
-                        _refuse(
+                        refuse(
                             f"{where} must use one of the {count} scalar parameters, not {value}."
                         )
                 case FieldKind.TARGET:
                     if not 0 <= index + value < len(self.program):
-                        _refuse(
+                        refuse(
                             f"{where} must branch to an instruction, 0 to "
                             f"{len(self.program) - 1}, not to {index + value}."
                         )
@@ -211,30 +207,26 @@ class Kernel:
         where = f"Kernel {self.name!r}"
         count, places = len(self.program), len(self.span_table)
         if len(self.span_indices) != count:
-            _refuse(
+            refuse(
                 f"{where} must have a span index per instruction ({count}), "
                 f"not {len(self.span_indices)}."
             )
         for place in self.span_indices:
             if not NO_SPAN <= place < places:
-                _refuse(f"{where} must have span indices of -1 to {places - 1}, not {place}.")
+                refuse(f"{where} must have span indices of -1 to {places - 1}, not {place}.")
         noted = [index for index, _ in self.notes]
         if noted != sorted(set(noted)) or any(not 0 <= index < count for index in noted):
-            _refuse(f"{where} must have at most one note per instruction, in order, not {noted}.")
+            refuse(f"{where} must have at most one note per instruction, in order, not {noted}.")
         why = self.tiles.complaint(count)
         if why is not None:
-            _refuse(f"{where} {why}.")
+            refuse(f"{where} {why}.")
 
     def _check_mate(self, mate: Kernel) -> None:
         where = f"Kernel {self.name!r}"
         if (self.core, mate.core) != (CoreKind.AIC, CoreKind.AIV):
             found = f"{self.core.value} and {mate.core.value}"
-            _refuse(f"{where} and its mate must be for aic and aiv, not for {found}.")
+            refuse(f"{where} and its mate must be for aic and aiv, not for {found}.")
         if mate.mate is not None:
-            _refuse(f"The mate of kernel {self.name!r} must have no mate of its own.")
+            refuse(f"The mate of kernel {self.name!r} must have no mate of its own.")
         if (mate.name, mate.params, mate.views) != (self.name, self.params, self.views):
-            _refuse(f"{where} and its mate must have the same name, parameters and views.")
-
-
-def _refuse(message: str) -> NoReturn:
-    raise IRValueError(message)
+            refuse(f"{where} and its mate must have the same name, parameters and views.")

@@ -78,12 +78,12 @@ class Param:
     def __post_init__(self) -> None:
         where = f"Parameter {self.name!r}"
         if not self.name or "#" in self.name:
-            _refuse(f"A parameter's name must be non-empty and without '#', not {self.name!r}.")
+            refuse(f"A parameter's name must be non-empty and without '#', not {self.name!r}.")
         check_bits(self.bits, where)
         if self.kind is ParamKind.TENSOR:
             check_shape(self.shape, where)
         elif self.shape or self.direction is not Direction.IN or self.layout is not Layout.ND:
-            _refuse(f"{where} must have no shape, direction or layout, since it is a scalar.")
+            refuse(f"{where} must have no shape, direction or layout, since it is a scalar.")
 
     @property
     def is_tensor(self) -> bool:
@@ -127,14 +127,14 @@ class View:
     def __post_init__(self) -> None:
         check_shape(self.dims, "A view")
         if len(self.strides) != len(self.dims):
-            _refuse(
+            refuse(
                 f"A view must have as many strides as extents ({len(self.dims)}), "
                 f"not {len(self.strides)}."
             )
         if any(not 0 <= stride <= MAX_ELEMENTS for stride in self.strides):
-            _refuse(f"A view's strides must be 0 to {MAX_ELEMENTS}, not {list(self.strides)}.")
+            refuse(f"A view's strides must be 0 to {MAX_ELEMENTS}, not {list(self.strides)}.")
         if not 0 <= self.offset <= MAX_ELEMENTS:
-            _refuse(f"A view's offset must be 0 to {MAX_ELEMENTS}, not {self.offset}.")
+            refuse(f"A view's offset must be 0 to {MAX_ELEMENTS}, not {self.offset}.")
         check_bits(self.bits, "A view")
 
     @property
@@ -165,11 +165,11 @@ def check_shape(shape: tuple[int, ...], where: str) -> None:
         IRValueError: If there are none or too many, one is not positive, or they are too large.
     """
     if not 1 <= len(shape) <= MAX_RANK:
-        _refuse(f"{where} must have 1 to {MAX_RANK} dimensions, not {len(shape)}.")
+        refuse(f"{where} must have 1 to {MAX_RANK} dimensions, not {len(shape)}.")
     if any(extent < 1 for extent in shape):
-        _refuse(f"{where} must have positive extents, not {list(shape)}.")
+        refuse(f"{where} must have positive extents, not {list(shape)}.")
     if prod(shape) > MAX_ELEMENTS:
-        _refuse(f"{where} must have at most {MAX_ELEMENTS} elements, not {list(shape)}.")
+        refuse(f"{where} must have at most {MAX_ELEMENTS} elements, not {list(shape)}.")
 
 
 def check_bits(bits: int, where: str) -> None:
@@ -183,8 +183,13 @@ def check_bits(bits: int, where: str) -> None:
         IRValueError: If it is not 1 to `MAX_BITS`.
     """
     if not 1 <= bits <= MAX_BITS:
-        _refuse(f"{where} must have elements of 1 to {MAX_BITS} bits, not {bits}.")
+        refuse(f"{where} must have elements of 1 to {MAX_BITS} bits, not {bits}.")
 
 
-def _refuse(message: str) -> NoReturn:
+def refuse(message: str) -> NoReturn:
+    """Refuse a part of a kernel.
+
+    Raises:
+        IRValueError: Always.
+    """
     raise IRValueError(message)

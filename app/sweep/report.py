@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .rows import PARAM, SETTING, RowStatus
+from .rows import DIFFERS, EQUAL, PARAM, SETTING, RowStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,7 +137,7 @@ class SweepReport:
             f"{row.speedup:.2f}x",
         ]
         if self._compares:
-            cells.append({"equal": "equal", "differs": "DIFFERENT"}.get(row.golden or "", ""))
+            cells.append({EQUAL: "equal", DIFFERS: "DIFFERENT"}.get(row.golden or "", ""))
         return [*cells, row.bound or ""]
 
     def _varied(self, row: SweepRow) -> list[str]:

@@ -145,15 +145,11 @@ class Workshop:
                 group.
             problem: Why there are none.
         """
-        if problem is not None:
-            return self._tried(point, lambda: Data(problem=problem)).row
-        return self._tried(point, lambda: self._data_of(group, point.params, place)).row
+        return self._tried(point, lambda: self._data_of(group, point.params, place), problem).row
 
     def early(self, group: int, point: Point, problem: str | None = None) -> Early:
         """Make a run whose golden is not there yet; `problem` says why it never will be."""
-        if problem is not None:
-            return self._tried(point, lambda: Data(problem=problem))
-        return self._tried(point, lambda: self._inputs_of(group, point.params))
+        return self._tried(point, lambda: self._inputs_of(group, point.params), problem)
 
     def golden(self, group: int, params: Mapping[str, int]) -> Golden:
         """Make golden of a group of runs; return what the processes that make them need of it."""
@@ -165,8 +161,8 @@ class Workshop:
             return Golden(problem=data.problem)
         return Golden(digest_of(data.golden), warnings=compare(data.golden, data.golden).warnings)
 
-    def _tried(self, point: Point, data: Callable[[], Data]) -> Early:
-        """Make a run on its machine, or find out why it cannot be made."""
+    def _tried(self, point: Point, data: Callable[[], Data], problem: str | None) -> Early:
+        """Make a run on its machine, or find out why it cannot be made; `problem` says why without data."""
         row = unfinished(point, RowStatus.REFUSED)
         wants_golden = False
         try:
@@ -174,7 +170,8 @@ class Workshop:
             row = replace(row, machine=point.machine_name or machine.name)
             target = machine.with_settings(point.settings, source=SETTING_SOURCE)
             wants_golden = True
-            return Early(point, *self._run(row, target, data()))
+            found = data() if problem is None else Data(problem=problem)
+            return Early(point, *self._run(row, target, found))
         except UserError as error:
             return Early(point, replace(row, problem=str(error)), None, wants_golden)
         except MemoryError as error:
@@ -188,20 +185,23 @@ class Workshop:
         )
 
     def _data_of(self, group: int, params: Mapping[str, int], place: Path | None) -> Data:
-        data = read_shared(place) if place and not self._has(group) else None
-        data = data or self._inputs_of(group, params)
+        data = self._kept(group)
+        if data is None:
+            data = self._inputs_of(group, params) if place is None else read_shared(place)
         self._data = group, data if data.is_whole else self._with_golden(data, params)
         return self._data[1]
 
-    def _has(self, group: int) -> bool:
-        return self._data is not None and self._data[0] == group
+    def _kept(self, group: int) -> Data | None:
+        return None if self._data is None or self._data[0] != group else self._data[1]
 
     def _inputs_of(self, group: int, params: Mapping[str, int]) -> Data:
         """Return the data of a group of runs, which may lack golden yet, or why there are none."""
-        if self._data is None or self._data[0] != group:
+        data = self._kept(group)
+        if data is None:
             self._data = None
-            self._data = group, self._with_inputs(params)
-        return self._data[1]
+            data = self._with_inputs(params)
+            self._data = group, data
+        return data
 
     def _with_inputs(self, params: Mapping[str, int]) -> Data:
         try:

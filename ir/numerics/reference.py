@@ -4,8 +4,9 @@ Written to be read beside the rules, and fast enough for the interpreter; the co
 `fast_` files are held to it bit for bit.
 
 A group sum is exact because it is formed from integers: an element is an integer in its format's
-unit, a scale a power of two that a whole group shares, and a sum of 32 products fits two float64 halves even for E5M2 times E5M2 (69 bits). What a
-format with larger groups adds up beyond that is summed in Python's own integers.
+unit, a scale a power of two that a whole group shares, and a sum of 32 products fits two float64
+halves even for E5M2 times E5M2 (69 bits). What a format with larger groups adds up beyond that is
+summed in Python's own integers.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ MAD_LIMIT = 4095
 #: In how many pieces along K an operand comes to L1 at most.
 PIECES = 4
 _CUBE = 16
-_SUM_BYTES = 4
+#: What a sum takes of L0C, and a bias of its buffer.
+SUM_BYTES = 4
 _OPERAND_BOX_BYTES = FRACTAL_ROWS * FRACTAL_BYTES
 _SCALE_SHIFT = 4
 
@@ -181,11 +182,9 @@ def load_cycles(
 
 def drain_cycles(target: Target, *, m: int, n: int) -> Fraction:
     """Return the cycles of storing an m x n accumulator."""
-    units = -(-_SUM_BYTES * n // target.drain_c0_bytes)
+    units = -(-SUM_BYTES * n // target.drain_c0_bytes)
     odd = units // (units & -units)
-    row = max(
-        _exact(target.drain_row_cycles), _SUM_BYTES * n / _exact(target.drain_bytes_per_cycle)
-    )
+    row = max(_exact(target.drain_row_cycles), SUM_BYTES * n / _exact(target.drain_bytes_per_cycle))
     row += _exact(target.drain_misalignment_cycles) * (odd - 1)
     return _exact(target.drain_fixed_cycles) + m * row
 
@@ -224,7 +223,7 @@ class _Rates:
         return self._operand(n, k, bits, self._right) + self._planes * pieces * self._instruction
 
     def bias(self, n: int, pieces: int) -> Fraction:
-        return _SUM_BYTES * n * self._bias + pieces * self._instruction
+        return SUM_BYTES * n * self._bias + pieces * self._instruction
 
     def _operand(self, rows: int, k: int, bits: int, per_byte: Fraction) -> Fraction:
         data = -(-rows // FRACTAL_ROWS) * -(-k // c0_elements(bits)) * _OPERAND_BOX_BYTES
@@ -298,9 +297,9 @@ def fits(problem: Problem, tiling: Tiling, target: Target) -> bool:
         right = 1
     left_bytes = tiling.m * tiling.k * problem.bits // 8
     right_bytes = tiling.n * tiling.k * problem.bits // 8
-    sums = round_up(tiling.m * tiling.n * _SUM_BYTES, ALIGNMENT[MemorySpace.Acc])
+    sums = round_up(tiling.m * tiling.n * SUM_BYTES, ALIGNMENT[MemorySpace.Acc])
     # One row of biases is enough: the cube reads it with the first product of a tile.
-    bias = tiling.n * _SUM_BYTES if problem.bias else 0
+    bias = tiling.n * SUM_BYTES if problem.bias else 0
     taken = problem.taken
     return (
         taken[0] + left * left_bytes <= target.l0a_bytes

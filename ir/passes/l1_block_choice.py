@@ -20,7 +20,7 @@ from ..dtypes.boxes import BOX_GROUPS, GROUP
 from ..tile_bytes import ALIGNMENT, FRACTAL_BYTES, FRACTAL_ROWS, c0_elements, round_up
 from ..types import MemorySpace
 from .l0_loops import STRAIGHT
-from .l0_tiles import M_UNIT, Tiling, choose, drain_cycles, even, fits, mad_cycles
+from .l0_tiles import M_UNIT, SUM_BYTES, Tiling, choose, drain_cycles, even, fits, mad_cycles
 from .l1_arrivals import load_cycles
 from .loop_writer import stretches
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .l0_sums import Sum
     from .l0_tiles import Problem
 
-_SUM_BYTES = 4
 #: The axes of a product, in the order in which its extents stand.
 _M, _K, _N = range(3)
 #: Sums that wait near the cube from step to step of K leave it less room: loads must be so much faster.
@@ -111,7 +110,7 @@ def block_bytes(found: Sum, block: Block) -> int:
         sizes += [round_up(groups, FRACTAL_BYTES) if row_scales else rows * groups]
         sizes += [groups * round_up(block.n, FRACTAL_ROWS)]
     if found.links[0].bias is not None:
-        sizes.append(_SUM_BYTES * columns)
+        sizes.append(SUM_BYTES * columns)
     return sum(round_up(size, ALIGNMENT[MemorySpace.Mat]) for size in sizes)
 
 
